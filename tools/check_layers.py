@@ -49,7 +49,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
-    "precheck": ("overflow", "reference"),
+    "precheck": ("grading", "overflow", "reference"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.

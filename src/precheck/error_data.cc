@@ -169,6 +169,18 @@ plumbline::Status WriteReturned(const CallFiles& files, const Returned& returned
   return {};
 }
 
+// Arguments as a side left them that its forward changed in place.
+plumbline::Status WriteChanged(const CallFiles& files, std::string_view side,
+                               const SideResult& result, std::span<const std::byte> memory) {
+  if (!result.arguments) return {};
+  for (const auto& [place, value] : result.arguments->changed) {
+    // A keyword comes from a dump; as a file name it must stay in the directory.
+    if (place.find('/') != std::string::npos) continue;
+    PL_TRY(files.Write(fmt::format("forward.changed.{}.{}", side, place), {&value, 1}, memory));
+  }
+  return {};
+}
+
 bool IsWrong(CheckStatus status) {
   return status == CheckStatus::kError || status == CheckStatus::kWarning;
 }
@@ -195,6 +207,10 @@ plumbline::Status SaveErrorData(const std::string& directory, uint64_t seed, con
     PL_TRY(files.Write("forward.input." + key, {&value, 1}, ran.inputs));
   }
   PL_TRY(WriteReturned(files, ForwardOf(ran), ran));
+  PL_TRY(WriteChanged(files, "bench", *ran.bench, ran.bench_memory));
+  if (ran.device != nullptr) {
+    PL_TRY(WriteChanged(files, "device", *ran.device, ran.device_memory));
+  }
   if (call.grads) PL_TRY(files.Write("backward.input", *call.grads, ran.inputs, true));
   PL_TRY(WriteReturned(files, BackwardOf(ran), ran));
   return files.WriteText(DescriptionOf(seed, call, outcome));

@@ -22,6 +22,7 @@ bool IsWorthKeeping(const CallOutcome& outcome);
 //   <call>.forward.input.<k>.pt             positional arguments
 //   <call>.forward.input.<keyword>.<k>.pt   each keyword argument, from 0
 //   <call>.forward.output.{bench,device}.<k>.pt
+//   <call>.forward.changed.{bench,device}.<place>.<k>.pt   arguments changed in place
 //   <call>.backward.input.<k>.pt            incoming gradients, in raised precision
 //   <call>.backward.output.{bench,device}.<k>.pt
 //   <call>.json                             the arguments, the seed, what was judged

@@ -101,6 +101,21 @@ TEST(ErrorData, EveryTensorHasAFileAndNoneIsOverwritten) {
   EXPECT_EQ(*json->Find("forward")->Find("status")->AsText(), "error");
 }
 
+TEST(ErrorData, ArgumentsThatWereChangedAreKept) {
+  const testing::TestDirectory dir;
+  Saved saved;
+  saved.bench.arguments.emplace().changed = {{"0", CallValue()},
+                                             {"out", PlaceOf(DType::kFloat32, {2}, 0)}};
+  saved.device.arguments.emplace().kept = {{"out", PlaceOf(DType::kFloat32, {2}, 0)}};
+  const std::string directory = dir.Path("data");
+  ASSERT_TRUE(SaveErrorData(directory, 7, saved.Ran(), saved.outcome));
+  std::vector<std::string> changed = ListDirectory(directory).value();
+  std::erase_if(changed, [](const std::string& name) {
+    return name.find(".changed.") == std::string::npos;
+  });
+  EXPECT_EQ(changed, std::vector<std::string>{"Torch.cat.3.forward.changed.bench.out.0.pt"});
+}
+
 TEST(ErrorData, AKeywordLeadsNowhereElse) {
   const testing::TestDirectory dir;
   Saved saved;

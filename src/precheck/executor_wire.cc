@@ -33,7 +33,8 @@ class AnswerReader {
     if (!id_ || !forward_) return NoAnswer("id or forward is missing");
     return ExecutorAnswer{
         *id_,
-        {*std::move(forward_), std::move(backward_), std::move(note_), has_overflow_},
+        {*std::move(forward_), std::move(backward_), std::move(note_), has_overflow_,
+         std::move(arguments_)},
         is_last_};
   }
 
@@ -66,8 +67,27 @@ class AnswerReader {
       (key == "forward" ? forward_ : backward_) = std::move(side);
       return {};
     }
+    if (key == "arguments") return ReadArguments();
     // Members of later versions.
     if (!in_.SkipValue()) return in_.error();
+    return {};
+  }
+
+  plumbline::Status ReadArguments() {
+    ArgumentsAfter arguments;
+    std::string_view key;
+    if (!in_.EnterObject()) return NoAnswer("arguments that are no object");
+    while (in_.NextMember(key)) {
+      CallMap* const to = key == "changed" ? &arguments.changed
+                          : key == "kept"  ? &arguments.kept
+                                           : nullptr;
+      PL_TRY_ASSIGN(SideValue value, ReadValue());
+      auto* const map = value->As<CallMap>();
+      if (to != nullptr && map == nullptr) return NoAnswer("arguments without their places");
+      if (to != nullptr) *to = std::move(*map);
+    }
+    if (in_.failed()) return in_.error();
+    arguments_ = std::move(arguments);
     return {};
   }
 
@@ -127,6 +147,7 @@ class AnswerReader {
   std::optional<SideValue> forward_, backward_;
   std::string error_, note_;
   std::optional<bool> has_overflow_;
+  std::optional<ArgumentsAfter> arguments_;
   bool is_last_ = false;
 };
 
@@ -179,6 +200,10 @@ Result<ExecutorAnswer> ParseAnswer(std::string_view line) { return AnswerReader(
 plumbline::Status CheckPlaces(const SideResult& result, size_t bytes) {
   if (result.forward) PL_TRY(CheckPlaces(*result.forward, bytes));
   if (result.backward && *result.backward) PL_TRY(CheckPlaces(**result.backward, bytes));
+  if (!result.arguments) return {};
+  for (const CallMap* map : {&result.arguments->changed, &result.arguments->kept}) {
+    for (const auto& [place, value] : *map) PL_TRY(CheckPlaces(value, bytes));
+  }
   return {};
 }
 

@@ -22,6 +22,12 @@ namespace plumbline::precheck {
 enum class Role : uint8_t { kBench, kDevice };
 std::string_view RoleName(Role role);
 
+// Tensor arguments of a forward, by their place among the arguments ("1", "0_2" in a list, "out").
+struct ArgumentsAfter {
+  CallMap changed;  // in place, as the call left them; null: it is what the call returned
+  CallMap kept;     // as they came, of calls that may change them without being seen to
+};
+
 // What one direction of a call gave on one side, or why there is nothing.
 using SideValue = tl::expected<CallValue, Skip>;
 struct SideResult {
@@ -30,6 +36,8 @@ struct SideResult {
   std::string note = {};              // how the forward was run otherwise than recorded
   // Whether a NaN or an infinity is among what it returned; absent: it was not asked for.
   std::optional<bool> has_overflow = {};
+  // Absent: nobody looked, such as where a reference function stands in for an operator.
+  std::optional<ArgumentsAfter> arguments = {};
 };
 
 // What an executor says about one call.

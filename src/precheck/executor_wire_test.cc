@@ -42,6 +42,24 @@ TEST(ExecutorWire, RemarksAreReadBesideTheResult) {
   EXPECT_EQ(refused->result.forward.error().Text(), "bad-argument: the request is malformed");
 }
 
+TEST(ExecutorWire, ArgumentsThatACallChangedAreReadByPlace) {
+  const auto answer = ParseAnswer(
+      R"({"id":1,"forward":{"value":null},"arguments":{"changed":{"dict":[["0",null],)"
+      R"(["out",{"tensor":["float32",[2],64,false,null]}]]},"kept":{"dict":[["2",)"
+      R"({"tensor":["int8",[1],128,false,null]}]]},"later":1}})");
+  ASSERT_TRUE(answer) << answer.error().message();
+  ASSERT_TRUE(answer->result.arguments);
+  const ArgumentsAfter& arguments = *answer->result.arguments;
+  ASSERT_EQ(arguments.changed.size(), 2U);
+  EXPECT_TRUE(arguments.changed[0].second.is_null());
+  EXPECT_EQ(arguments.changed[1].first, "out");
+  EXPECT_EQ(arguments.kept.at(0).second.As<TensorPlace>()->offset, 128U);
+  EXPECT_TRUE(CheckPlaces(answer->result, 129));
+  EXPECT_FALSE(CheckPlaces(answer->result, 128));
+  EXPECT_FALSE(ParseAnswer(R"({"id":1,"forward":{"value":1}})")->result.arguments);
+  EXPECT_TRUE(ParseAnswer(R"({"id":1,"forward":{"value":1},"arguments":{}})")->result.arguments);
+}
+
 TEST(ExecutorWire, WhatIsNoAnswerIsRefused) {
   for (const std::string_view line : {
            "",
@@ -57,6 +75,9 @@ TEST(ExecutorWire, WhatIsNoAnswerIsRefused) {
            R"({"id":1,"forward":{"value":1,"skip":["a","b"]}})",
            R"({"id":1,"forward":{"value":[1]}})",
            R"({"id":1,"forward":{"skip":["a"]}})",
+           R"({"id":1,"forward":{"value":1},"arguments":[]})",
+           R"({"id":1,"forward":{"value":1},"arguments":{"changed":[]}})",
+           R"({"id":1,"forward":{"value":1},"arguments":{"changed":3}})",
            R"({"id":1,"forward":{"skip":["a","b","c"]}})",
            R"({"id":1,"forward":{"value":1}} 1)",
            R"({"id":1,"forward":{"value":1})",

@@ -187,6 +187,29 @@ void PlantEnds(const ValueRange& range, size_t count, const Store& store) {
   store(last, std::isinf(range.raw_high) ? range.raw_high : range.high);
 }
 
+// Where the elements of a range lie that are no mask, and the mask; NaN: it has none.
+struct UnmaskedRange {
+  double low, high, mask;
+};
+UnmaskedRange Unmasked(DType dtype, double low, double high) {
+  const bool low_is_mask = IsMask(dtype, low, high), high_is_mask = IsMask(dtype, high, low);
+  if (low_is_mask == high_is_mask) return {low, high, kNaN};
+  if (low_is_mask) return {std::min(-std::abs(high), high - 1), high, low};
+  return {low, std::max(std::abs(low), low + 1), high};
+}
+
+// Masks few of the elements. `store(i, value)` writes one.
+template <class Store>
+void PlantMasks(uint64_t key, double mask, size_t count, const Store& store) {
+  // Of another stream than the elements themselves.
+  const uint64_t of_masks = StreamNumber(key, ~uint64_t{0});
+  OverBlocks(count, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (StreamNumber(of_masks, i) % kMaskedEvery == 0) store(i, mask);
+    }
+  });
+}
+
 // Draws elements of a type with NaN and infinities. `fill(draw)` fills all, `store` one.
 template <class FillAll, class Store>
 void GenerateReals(const TensorFill& fill, const GeneratedData& data, const FillAll& fill_all,
@@ -205,7 +228,11 @@ void GenerateReals(const TensorFill& fill, const GeneratedData& data, const Fill
   const double largest = LargestFinite(fill.dtype);
   const double low = std::clamp(range.low, -largest, largest);
   const double high = std::clamp(range.high, -largest, largest);
-  fill_all(RealDraw{data.key, low, high}, count);
+  const bool has_masks = InfoOf(fill.dtype).kind == DTypeKind::kFloat;
+  const UnmaskedRange drawn =
+      has_masks ? Unmasked(fill.dtype, low, high) : UnmaskedRange{low, high, kNaN};
+  fill_all(RealDraw{data.key, drawn.low, drawn.high}, count);
+  if (!std::isnan(drawn.mask)) PlantMasks(data.key, drawn.mask, count, store);
   PlantEnds(ValueRange{range.raw_low, range.raw_high, low, high}, count, store);
 }
 
@@ -458,6 +485,14 @@ uint64_t StreamKey(uint64_t seed, const StreamName& name) {
     hash *= kPrime;  // a zero byte
   }
   return StreamNumber(hash, seed);
+}
+
+bool IsMask(DType dtype, double end, double other) {
+  constexpr double kTimesTheOther = 1000, kLeastNegative = -9984, kAlways = 1e30;
+  constexpr double kShareOfLargest = 0.9;
+  if (!(std::abs(end) >= kTimesTheOther * std::max(1.0, std::abs(other)))) return false;
+  return end <= kLeastNegative || std::abs(end) >= kAlways ||
+         std::abs(end) >= kShareOfLargest * LargestFinite(dtype);
 }
 
 OrSkip<ValueRange> RangeOf(const TensorRecord& record, DType dtype) {

@@ -42,6 +42,13 @@ constexpr uint64_t StreamNumber(uint64_t key, uint64_t index) {
 // absent, or an integer tensor's is NaN.
 OrSkip<ValueRange> RangeOf(const TensorRecord& record, DType dtype);
 
+// Whether `end` of the range of a floating tensor is what a program writes where a value must not
+// count, as before a softmax, rather than a value: at least 1000 times the other end (at least
+// 1000), and -10000 or below (-9984 as bfloat16 has it), 1e30 or more in magnitude, or at least
+// nine tenths of the largest number of the type.
+bool IsMask(DType dtype, double end, double other);
+inline constexpr uint64_t kMaskedEvery = 32;
+
 // Fills `out` with the elements of a tensor of `dtype` and `shape`. With u uniform in [0, 1), in
 // double and rounded once to the type:
 //   floating   low (1 - u) + high u, within [low, high]; then the ends are planted: the first
@@ -51,6 +58,9 @@ OrSkip<ValueRange> RangeOf(const TensorRecord& record, DType dtype);
 //   integers   uniform in [low, high], both truncated; the ends planted
 //   bool       true where an integer drawn from [low, high] is above 0
 //   complex    magnitude as of floating types, phase uniform
+// A floating range of which one end alone is a mask (IsMask()) is drawn without it, from the other
+// end to its mirror image, at least 1 away; every kMaskedEvery-th element on average, by numbers of
+// the same key, and the one planted take the mask.
 // A floating type that has no infinity takes its largest finite value instead.
 // Requires: out.size() == elements x size of one; shape without negative sizes.
 void Generate(const TensorFill& fill, const GeneratedData& data, std::span<std::byte> out);

@@ -121,6 +121,37 @@ TEST(InputData, WideRangesDoNotOverflow) {
   }
 }
 
+TEST(InputData, AMaskIsTakenByFewElementsAndTheRestIsPlausible) {
+  const auto check = [](DType dtype, double mask, double end) {
+    const double low = std::min(mask, end), high = std::max(mask, end);
+    const std::vector<double> values = Drawn(FillOf(dtype, {6400}, Between(low, high)));
+    const auto masked = std::ranges::count(values, mask);
+    EXPECT_NEAR(static_cast<double>(masked), 200, 4 * std::sqrt(200.0)) << InfoOf(dtype).name;
+    EXPECT_EQ(std::ranges::count_if(values, [&](double x) { return std::abs(x) <= 4; }),
+              6400 - masked);
+    EXPECT_EQ(values.front(), low);
+    EXPECT_EQ(values.back(), high);
+    EXPECT_NE(values[1], values[2]);
+  };
+  check(DType::kFloat32, -std::numeric_limits<float>::max(), 4);
+  check(DType::kFloat32, -10000, 0);
+  check(DType::kFloat16, -65504, 4);
+  check(DType::kBFloat16, -0x1.FEp+127, 0.5);
+  check(DType::kFloat64, 1e300, -3);
+  check(DType::kFloat32, -1e9F, 1);
+}
+
+TEST(InputData, RangesWithoutAMaskAreUniform) {
+  // Both ends, ends that are not far from each other, and large positive numbers are values.
+  for (const ValueRange& range : {Between(-3e38, 3e38), Between(-20000, 100), Between(0, 20000),
+                                  Between(-9000, 0), Between(-3e38, -2e38)}) {
+    const std::vector<double> values = Drawn(FillOf(DType::kFloat32, {1000}, range));
+    const double middle = range.low / 2 + range.high / 2;
+    const auto below = std::ranges::count_if(values, [&](double x) { return x < middle; });
+    EXPECT_NEAR(static_cast<double>(below), 500, 4 * std::sqrt(250.0)) << range.low;
+  }
+}
+
 TEST(InputData, EveryFloatingTypeStaysInItsRange) {
   for (const DType dtype :
        {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64, DType::kFloat8E4M3FN,
@@ -200,7 +231,8 @@ TEST(InputData, ComplexMagnitudesAreInTheRangeAndPhasesAllAround) {
 TEST(InputData, ThreadsDoNotChangeAnElement) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat64, DType::kInt32,
                             DType::kBool, DType::kComplex64}) {
-    const TensorFill fill = FillOf(dtype, {300001}, Between(0, 1));
+    const bool is_masked = dtype == DType::kBFloat16;
+    const TensorFill fill = FillOf(dtype, {300001}, Between(is_masked ? -3e38 : 0, 1));
     std::vector<std::byte> one, many;
     RunWithThreads(1, [&] { one = BytesOf(fill); });
     RunWithThreads(4, [&] { many = BytesOf(fill); });

@@ -93,7 +93,9 @@ struct FailureFacts {
 
 // One row of the details file: one output of one direction of a call.
 struct OutputRow {
-  std::string name;                              // "Functional.conv2d.0.forward.output.0"
+  // "Functional.conv2d.0.forward.output.0"; of an argument that the call changed in place
+  // "Torch.add.0.forward.input.out".
+  std::string name;
   std::string bench_dtype, device_dtype, shape;  // as they are printed: "torch.float32", "(2, 3)"
   Cell cosine, max_abs_error;
   Cell hundredth, thousandth, ten_thousandth;  // shares of elements with a smaller relative error
@@ -102,6 +104,8 @@ struct OutputRow {
   Cell inf_nan_error_ratio, rel_error_ratio, abs_error_ratio;
   Cell max_ulp, mean_ulp, ulp_proportion;
   CheckStatus status = CheckStatus::kNone;
+  // A tensor of which every element is zero on both sides: it passes, and proves little.
+  bool is_all_zero = false;
   std::string message;                // the facts that decided, one sentence each
   std::optional<FailureFacts> facts;  // of tensors that are Warning or error
 };

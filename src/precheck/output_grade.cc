@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -190,7 +191,8 @@ bool PassesCosine(const FloatMetrics& metrics, OutputRow* row) {
       Say("One element has no cosine similarity.", row);
       return true;
     case CosineCase::kBothZero:
-      Say("Both sides are all zero.", row);
+      row->is_all_zero = true;
+      Say("Both sides are all zero, which proves little.", row);
       return true;
     case CosineCase::kBenchZero:
       Say("Only the benchmark is all zero.", row);
@@ -230,7 +232,8 @@ bool PassesShare(double share, double limit, const FloatMetrics& metrics, Cell* 
 // is not proven right either.
 CheckStatus OfLargeShare(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
   const double unit = 2 * UnitRoundoff(device_dtype) * metrics.bench_max;
-  if (!(metrics.max_abs_error <= unit)) return CheckStatus::kError;
+  // Beside an infinite benchmark every error is within it.
+  if (metrics.has_not_finite || !(metrics.max_abs_error <= unit)) return CheckStatus::kError;
   Say(fmt::format("No error is above {}, one unit of the last place of the largest value: rounding "
                   "may do that.",
                   Digits(unit)),
@@ -282,28 +285,47 @@ DType PartOf(DType dtype) {
   return dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
 }
 
-// Both sides with zeros where they have the same infinity, as masks of attention do everywhere: the
-// rest of them can be judged. Nothing: there is a NaN, or an infinity on one side only.
+// Both sides with zeros where they have the same infinity, as masks of attention do everywhere, or
+// both NaN, which the inputs give then: the rest of them can be judged. Nothing: a NaN or an
+// infinity is on one side only.
 struct FiniteSides {
   std::vector<std::byte> bench, device;
+  size_t elements = 0, infinite = 0, nan = 0;
 };
-std::optional<FiniteSides> WithoutEqualInfinities(const OutputPair& pair) {
+std::optional<FiniteSides> WithoutEqualSpecials(const OutputPair& pair) {
   const DType types[] = {PartOf(pair.bench_dtype), PartOf(pair.device_dtype)};
   const size_t parts = types[0] == pair.bench_dtype ? 1 : 2;
   const size_t widths[] = {InfoOf(types[0]).size_bytes, InfoOf(types[1]).size_bytes};
   const size_t count = pair.count * parts;
   const auto* const bench = static_cast<const std::byte*>(pair.bench);
   const auto* const device = static_cast<const std::byte*>(pair.device);
-  FiniteSides sides{{bench, bench + count * widths[0]}, {device, device + count * widths[1]}};
+  FiniteSides sides{
+      {bench, bench + count * widths[0]}, {device, device + count * widths[1]}, count};
   for (size_t i = 0; i < count; ++i) {
     const double b = ElementAsDouble(types[0], bench + i * widths[0]);
     const double d = ElementAsDouble(types[1], device + i * widths[1]);
     if (std::isfinite(b) && std::isfinite(d)) continue;
-    if (!(b == d)) return std::nullopt;
+    const bool are_nan = std::isnan(b) && std::isnan(d);
+    if (!are_nan && !(b == d)) return std::nullopt;
+    ++(are_nan ? sides.nan : sides.infinite);
     std::memset(sides.bench.data() + i * widths[0], 0, widths[0]);
     std::memset(sides.device.data() + i * widths[1], 0, widths[1]);
   }
   return sides;
+}
+
+std::string SpecialsText(const FiniteSides& sides) {
+  std::string text;
+  if (sides.nan > 0) {
+    text = fmt::format("{} NaN on both sides at the same places.",
+                       CountText(sides.nan, "element is", "elements are"));
+  }
+  if (sides.infinite > 0) {
+    text += fmt::format("{}Infinities are the same on both sides.", text.empty() ? "" : " ");
+  }
+  const bool is_all = sides.nan + sides.infinite == sides.elements;
+  return text +
+         (is_all ? " There are no other elements." : " What follows is about the other elements.");
 }
 
 // ---- The trees ----
@@ -324,6 +346,8 @@ class Grader {
     const bool one_only =
         direction_ == Direction::kForward ? ComparesFirstOutputOnly(api_) : IsDropout(call_name_);
     GradeTop(*pair_.bench, *pair_.device, one_only);
+    const bool is_known = pair_.bench_arguments != nullptr && pair_.device_arguments != nullptr;
+    if (is_known) GradeArguments(*pair_.bench_arguments, *pair_.device_arguments);
     DirectionOutcome outcome;
     std::vector<CheckStatus> statuses;
     for (const OutputRow& row : rows_) statuses.push_back(row.status);
@@ -344,6 +368,47 @@ class Grader {
     }
     if (IsTree(bench) && AreAlike(bench, device)) return GradeItems(bench, device, {"", ""});
     GradeValue(bench, device, {});
+  }
+
+  // Of a place among the arguments; null: it was not changed, and nothing else is known.
+  static const CallValue* ValueAt(const ArgumentsAfter& arguments, std::string_view place) {
+    for (const CallMap* map : {&arguments.changed, &arguments.kept}) {
+      for (const auto& [at, value] : *map) {
+        if (at == place) return &value;
+      }
+    }
+    return nullptr;
+  }
+
+  // Arguments that a side at least changed in place.
+  void GradeArguments(const ArgumentsAfter& bench, const ArgumentsAfter& device) {
+    group_ = "input";
+    for (const auto& [place, value] : bench.changed) {
+      GradeArgument(place, &value, ValueAt(device, place));
+    }
+    for (const auto& [place, value] : device.changed) {
+      const bool is_new = std::ranges::find(bench.changed, place, &CallMap::value_type::first) ==
+                          bench.changed.end();
+      if (is_new) GradeArgument(place, ValueAt(bench, place), &value);
+    }
+  }
+
+  void GradeArgument(const std::string& at, const CallValue* bench, const CallValue* device) {
+    const Place place = {at, ""};
+    if (bench == nullptr || device == nullptr) {
+      static const CallValue kNothing;
+      return AddError(bench == nullptr ? kNothing : *bench, device == nullptr ? kNothing : *device,
+                      place,
+                      fmt::format("Only the {} changed this argument in place.",
+                                  device == nullptr ? "benchmark" : "device"));
+    }
+    // What the call returned is judged as such.
+    if (bench->is_null() || device->is_null()) return;
+    const size_t first = rows_.size();
+    GradeValue(*bench, *device, place);
+    for (size_t i = first; i < rows_.size(); ++i) {
+      rows_[i].message = "Changed in place. " + rows_[i].message;
+    }
   }
 
   static std::string Below(const Place& place, size_t k) {
@@ -425,7 +490,8 @@ class Grader {
 
   OutputRow NewRow(const CallValue& bench, const CallValue& device, const Place& place) const {
     OutputRow row;
-    row.name = fmt::format("{}.{}.output.{}", call_name_, DirectionName(direction_), place.index);
+    row.name =
+        fmt::format("{}.{}.{}.{}", call_name_, DirectionName(direction_), group_, place.index);
     const auto type = [](const CallValue& value) {
       const auto* tensor = value.As<TensorPlace>();
       return tensor == nullptr ? ClassText(value) : std::string(InfoOf(tensor->dtype).torch_name);
@@ -447,12 +513,16 @@ class Grader {
 
   void AddSkip(const CallValue& bench, const CallValue& device, const Place& place,
                std::string_view reason, SkipCause cause = SkipCause::kNoOutput) {
-    const Skip skip = {cause, std::string(reason)};
     OutputRow row = NewRow(bench, device, place);
-    row.status = CheckStatus::kSkip;
-    Say(skip.Text(), &row);
-    if (!first_skip_) first_skip_ = skip;
+    SkipRow(cause, reason, &row);
     rows_.push_back(std::move(row));
+  }
+
+  void SkipRow(SkipCause cause, std::string_view reason, OutputRow* row) {
+    const Skip skip = {cause, std::string(reason)};
+    row->status = CheckStatus::kSkip;
+    Say(skip.Text(), row);
+    if (!first_skip_) first_skip_ = skip;
   }
 
   // ---- Tensors ----
@@ -497,7 +567,7 @@ class Grader {
                      pair.bench == nullptr ? SkipCause::kCpuFailed : SkipCause::kDeviceFailed);
     }
     OutputRow row = NewRow(bench, device, place);
-    JudgeElements(pair, &row);
+    JudgeElements(pair, place, &row);
     if (options_.explain &&
         (row.status == CheckStatus::kWarning || row.status == CheckStatus::kError)) {
       row.facts = ExplainPair(pair);
@@ -505,7 +575,7 @@ class Grader {
     rows_.push_back(std::move(row));
   }
 
-  void JudgeElements(const OutputPair& pair, OutputRow* row) const {
+  void JudgeElements(const OutputPair& pair, const Place& place, OutputRow* row) {
     if (IsDropout(call_name_)) return JudgeDropout(pair, row);
     const DTypeKind kind = InfoOf(pair.device_dtype).kind;
     if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return JudgeExact(pair, row);
@@ -514,20 +584,93 @@ class Grader {
     Standard standard = StandardOfApi(api_);
     if (is_byte && standard != Standard::kBinary) standard = Standard::kUlp;
     const FloatMetrics metrics = MeasureFloats(pair, standard);
+    std::optional<FiniteSides> sides;
+    if (metrics.has_not_finite) sides = WithoutEqualSpecials(pair);
+    if (sides && sides->nan == sides->elements) {
+      return SkipRow(SkipCause::kNoOutput, "All elements are NaN on both sides.", row);
+    }
     if (HasStandard(pair.device_dtype)) FillStandard(standard, metrics, row);
     SayOfStandard(standard, metrics, pair.device_dtype, row);
-    if (metrics.cosine_case == CosineCase::kNotFinite) {
-      if (const std::optional<FiniteSides> sides = WithoutEqualInfinities(pair)) {
-        Say("Infinities are the same on both sides; what follows is about the other elements.",
-            row);
-        OutputPair rest = pair;
-        rest.bench = sides->bench.data();
-        rest.device = sides->device.data();
-        row->status = ClimbLadder(MeasureFloats(rest, standard), pair.device_dtype, row);
-        return;
-      }
+    if (!sides) {
+      row->status = JudgeFloats(pair, metrics, place, row);
+      return;
     }
-    row->status = ClimbLadder(metrics, pair.device_dtype, row);
+    Say(SpecialsText(*sides), row);
+    row->status = CheckStatus::kPass;
+    if (sides->nan + sides->infinite < sides->elements) {
+      OutputPair rest = pair;
+      rest.bench = sides->bench.data();
+      rest.device = sides->device.data();
+      row->status = JudgeFloats(rest, MeasureFloats(rest, standard), place, row);
+      row->is_all_zero = false;  // there is more than the zeros
+    }
+    // NaN is no result to trust, though the device does what the inputs ask for.
+    if (sides->nan > 0) row->status = std::max(row->status, CheckStatus::kWarning);
+  }
+
+  // By the steps of the ladder; where they say error, by what may excuse it.
+  CheckStatus JudgeFloats(const OutputPair& pair, const FloatMetrics& metrics, const Place& place,
+                          OutputRow* row) const {
+    CheckStatus status = ClimbLadder(metrics, pair.device_dtype, row);
+    DType computed_in = pair.device_dtype;
+    const PreparedCall* const call = options_.given.call;
+    const bool in_region = call != nullptr && call->autocast && computed_in == DType::kFloat32 &&
+                           !metrics.has_not_finite;
+    if (in_region && status != CheckStatus::kPass) {
+      computed_in = *call->autocast;
+      Say(fmt::format("In a region of {0} a device may compute it in {0}, by whose limits:",
+                      InfoOf(computed_in).torch_name),
+          row);
+      OutputPair narrow = pair;
+      narrow.limits_of = computed_in;
+      status = ClimbLadder(MeasureFloats(narrow, Standard::kThousandth), computed_in, row);
+      // Calls of a region that return float32 compute in it nearly always; gradients need not.
+      const bool is_result = direction_ == Direction::kForward;
+      if (is_result) status = std::max(status, CheckStatus::kWarning);
+    }
+    const bool is_excused = status == CheckStatus::kError && !metrics.has_not_finite &&
+                            (IsLeftOfRounding(pair, metrics, {computed_in, place}, row) ||
+                             IsOfRoundedResult(metrics, computed_in, row));
+    return is_excused ? CheckStatus::kWarning : status;
+  }
+
+  struct ComputedValue {
+    DType type;  // that the device computed in
+    const Place& place;
+  };
+  // Whether all terms cancelled, on the benchmark to within its own precision: what both sides have
+  // left are roundings of the terms, in which there is nothing to compare.
+  bool IsLeftOfRounding(const OutputPair& pair, const FloatMetrics& metrics,
+                        const ComputedValue& computed, OutputRow* row) const {
+    const bool is_result = direction_ == Direction::kForward;
+    const double scale =
+        is_result ? ForwardScale(options_.given, pair.count)
+                  : GradientScale(options_.given, static_cast<size_t>(std::strtoull(
+                                                      computed.place.index.c_str(), nullptr, 10)));
+    const auto limit = [&](DType type) { return kRoundingsLeft * UnitRoundoff(type) * scale; };
+    const double bench_limit = limit(pair.bench_dtype), device_limit = limit(computed.type);
+    if (!(scale > 0) || !std::isfinite(scale) || !(metrics.bench_max <= bench_limit) ||
+        !(metrics.device_max <= device_limit)) {
+      return false;
+    }
+    Say(fmt::format("Nothing but rounding is left: no element is above {} on the benchmark and {} "
+                    "on the device, {} roundings of terms of {}.",
+                    Digits(bench_limit), Digits(device_limit), kRoundingsLeft, Digits(scale)),
+        row);
+    return true;
+  }
+
+  // Whether the rounding of the result, whose exponential the backward takes, explains the error.
+  bool IsOfRoundedResult(const FloatMetrics& metrics, DType computed_in, OutputRow* row) const {
+    if (direction_ == Direction::kForward || !ExponentiatesItsResult(api_)) return false;
+    const double largest = LargestResult(options_.given);
+    const double share = std::expm1(kResultRoundings * UnitRoundoff(computed_in) * largest);
+    if (!(metrics.max_abs_error <= share * metrics.bench_max)) return false;
+    Say(fmt::format("The gradient is the exponential of the result, whose rounding (it is up to "
+                    "{}) alone changes it by {} %.",
+                    Digits(largest), Digits(100 * share)),
+        row);
+    return true;
   }
 
   void JudgeExact(const OutputPair& pair, OutputRow* row) const {
@@ -580,6 +723,7 @@ class Grader {
   Direction direction_;
   const ReturnedPair& pair_;
   const GradeOptions& options_;
+  std::string_view group_ = "output";  // what the rows are of, by their name
   std::vector<OutputRow> rows_;
   std::optional<Skip> first_skip_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,13 @@ class Side {
       bits.push_back(static_cast<uint16_t>(FloatToNarrow(kFloat16Format, x)));
     }
     return Tensor(DType::kFloat16, {static_cast<int64_t>(elements.size())}, bits);
+  }
+  CallValue BFloats(const std::vector<float>& elements) {
+    std::vector<uint16_t> bits;
+    for (const float x : elements) {
+      bits.push_back(static_cast<uint16_t>(FloatToNarrow(kBFloat16Format, x)));
+    }
+    return Tensor(DType::kBFloat16, {static_cast<int64_t>(elements.size())}, bits);
   }
   [[nodiscard]] std::span<const std::byte> memory() const { return memory_; }
 
@@ -127,11 +135,36 @@ TEST(OutputGrade, TheSameInfinitiesAreNoError) {
   EXPECT_EQ(GradeFloats({-kInf, 1, kNaN}, {-kInfF, 1, 2}).status, CheckStatus::kError);
 }
 
-TEST(OutputGrade, NaNOnBothSidesIsNoPass) {
+TEST(OutputGrade, OneElementMayBeTheSameInfinity) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr float kInfF = std::numeric_limits<float>::infinity();
+  const OutputRow row = GradeFloats({kInf}, {kInfF});
+  EXPECT_EQ(row.status, CheckStatus::kPass) << row.message;
+  EXPECT_FALSE(row.is_all_zero);
+  EXPECT_EQ(GradeFloats({kInf}, {-kInfF}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({kInf}, {3}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({3}, {kInfF}).status, CheckStatus::kError);
+}
+
+TEST(OutputGrade, NaNAtTheSamePlacesLeavesTheRestToBeJudged) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(GradeFloats({kNaN, 1}, {nan, 1}).status, CheckStatus::kError);
-  EXPECT_EQ(GradeFloats({kNaN}, {nan}).status, CheckStatus::kError);
-  EXPECT_EQ(GradeHalves({nan}, {nan}).status, CheckStatus::kError);
+  const OutputRow row = GradeFloats({kNaN, 1, 2}, {nan, 1, 2});
+  EXPECT_EQ(row.status, CheckStatus::kWarning);
+  EXPECT_NE(row.message.find("1 element is NaN on both sides"), std::string::npos) << row.message;
+  EXPECT_EQ(GradeFloats({kNaN, 1, 2}, {nan, 1, 2.5F}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({kNaN, 1, 2}, {1, nan, 2}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({kNaN, 1}, {1, 1}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({1, 1}, {nan, 1}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({kNaN}, {1}).status, CheckStatus::kError);
+}
+
+TEST(OutputGrade, NaNEverywhereIsNoComparison) {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  for (const OutputRow& row : {GradeFloats({kNaN, kNaN}, {nan, nan}), GradeHalves({nan}, {nan})}) {
+    EXPECT_EQ(row.status, CheckStatus::kSkip);
+    EXPECT_EQ(row.message, "no-output: All elements are NaN on both sides.");
+    EXPECT_FALSE(row.rmse.has_value());
+  }
 }
 
 TEST(OutputGrade, SmallErrorPassesAtTheSecondStep) {
@@ -202,7 +235,188 @@ TEST(OutputGrade, OneSideAllZeroIsAnErrorBothAreNot) {
   const OutputRow row = GradeFloats({0, 0}, {0, 0});
   EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_FALSE(row.cosine.has_value());
-  EXPECT_EQ(row.message, "Both sides are all zero. Maximum absolute error 0 is below 0.001.");
+  EXPECT_TRUE(row.is_all_zero);
+  EXPECT_EQ(row.message,
+            "Both sides are all zero, which proves little. Maximum absolute error 0 is below "
+            "0.001.");
+}
+
+// ---- What rounding leaves ----
+
+// The gradient of the one argument of a call, `given` to its forward in the type of the device.
+struct GradientCase {
+  std::vector<float> given, incoming;
+  std::vector<double> result;
+  std::vector<double> bench;
+  std::vector<float> device;
+  std::string api = "softmax";
+};
+OutputRow GradeGradient(const GradientCase& what, DType device_dtype = DType::kFloat32,
+                        std::optional<DType> autocast = std::nullopt) {
+  Side inputs, b, d;
+  PreparedCall call;
+  call.args.push_back(inputs.Floats(what.given));
+  call.grads.emplace({inputs.Floats(what.incoming)});
+  call.autocast = autocast;
+  const CallValue forward = b.Doubles(what.result);
+  const bool is_half = device_dtype == DType::kBFloat16;
+  const CallValue bench =
+      List({is_half ? b.Floats({what.bench.begin(), what.bench.end()}) : b.Doubles(what.bench)});
+  const CallValue device = List({is_half ? d.BFloats(what.device) : d.Floats(what.device)});
+  GradeOptions options;
+  options.given = {&call, inputs.memory(), &forward, b.memory()};
+  const ReturnedPair pair = {&bench, b.memory(), &device, d.memory()};
+  return GradeDirection("Functional." + what.api + ".0", what.api, Direction::kBackward, pair,
+                        options)
+      .rows.at(0);
+}
+
+// softmax(x).sum() has no gradient: y (1 - sum(y)) is what rounding leaves of it.
+GradientCase OfSoftmaxSum() {
+  return {{-1, 1, 0.5F, 0}, {1, 1, 1, 1}, {0.06, 0.47, 0.3, 0.17}, {0, 0, 0, 0},
+          {1e-8F, -2e-8F, 3e-8F, 1e-8F}};
+}
+
+TEST(OutputGrade, NothingButRoundingIsNoError) {
+  GradientCase what = OfSoftmaxSum();
+  for (const std::vector<double>& bench :
+       {std::vector<double>{0, 0, 0, 0}, std::vector<double>{3e-16, -4e-16, 1e-16, 3e-16}}) {
+    what.bench = bench;
+    const OutputRow row = GradeGradient(what);
+    EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
+    EXPECT_NE(row.message.find("Nothing but rounding is left"), std::string::npos) << row.message;
+  }
+  what.device = {0, 0, 0, 0};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kWarning);  // the device alone is zero
+  what.bench = {1e-9, 2e-8, -1e-8, 3e-9};
+  what.device = {0.001F, 0.002F, -0.002F, 0.001F};
+  EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kWarning);
+}
+
+TEST(OutputGrade, AWrongGradientIsMoreThanRounding) {
+  GradientCase what = OfSoftmaxSum();
+  what.device = {0.06F, 0.47F, 0.3F, 0.17F};  // the sum was forgotten
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
+  what.device = {1e-5F, -2e-5F, 3e-5F, 1e-5F};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
+  // A small gradient is one nevertheless, and zeros are wrong.
+  what.bench = {1e-6, -2e-6, 3e-6, 1e-6};
+  what.device = {0, 0, 0, 0};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
+  what.device = {-1e-6F, 2e-6F, -3e-6F, 1e-6F};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
+}
+
+TEST(OutputGrade, ASumThatCancelsIsNoError) {
+  Side inputs, b, d;
+  PreparedCall call;
+  call.args.push_back(inputs.Floats({3, -1, -2, 1e-3F, -1e-3F}));
+  const CallValue bench = b.Doubles({1e-17}), device = d.Floats({1e-7F}), wrong = d.Floats({1e-3F});
+  GradeOptions options;
+  options.given = {&call, inputs.memory(), nullptr, {}};
+  const auto status = [&](const CallValue& of_device) {
+    return GradeDirection("Torch.sum.0", "sum", Direction::kForward,
+                          {&bench, b.memory(), &of_device, d.memory()}, options)
+        .status;
+  };
+  EXPECT_EQ(status(device), CheckStatus::kWarning);
+  EXPECT_EQ(status(wrong), CheckStatus::kError);
+}
+
+// exp(x - y) with y = 20.03 as bfloat16 has it, 20: 3 % off everywhere.
+TEST(OutputGrade, AnExponentialOfTheRoundedResultIsNoError) {
+  GradientCase what = {{20, 16, 15, 14}, {1}, {20.03},
+                       {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F},
+                       "logsumexp"};
+  const OutputRow row = GradeGradient(what, DType::kBFloat16);
+  EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
+  EXPECT_NE(row.message.find("the exponential of the result"), std::string::npos);
+  what.device[0] = 1.3F;
+  EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
+  what = {{20, 16, 15, 14}, {1}, {20.03},
+          {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F}, "norm"};
+  EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
+}
+
+// ---- Regions of mixed precision ----
+
+TEST(OutputGrade, AGradientOfARegionIsJudgedByItsType) {
+  GradientCase what = {{-1, 1, 0.5F, 0}, {1, 1, 1, 1}, {1, 2, 3, 4},
+                       {1, 2, -3, 0.5}, {1.004F, 2.004F, -3.008F, 0.5F}, "linear"};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
+  const OutputRow row = GradeGradient(what, DType::kFloat32, DType::kBFloat16);
+  EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
+  EXPECT_NE(row.message.find("In a region of torch.bfloat16"), std::string::npos) << row.message;
+  what.device = {1, 2, -3.0015F, 0.5F};
+  EXPECT_EQ(GradeGradient(what).status, CheckStatus::kWarning);
+  EXPECT_EQ(GradeGradient(what, DType::kFloat32, DType::kBFloat16).status, CheckStatus::kPass);
+  what.device = {1.1F, 2.1F, -3.1F, 0.5F};
+  EXPECT_EQ(GradeGradient(what, DType::kFloat32, DType::kBFloat16).status, CheckStatus::kError);
+  what.device = {1, 2, -3, 0.5F};
+  EXPECT_EQ(GradeGradient(what, DType::kFloat32, DType::kBFloat16).message,
+            "Maximum absolute error 0 is below 0.001.");
+}
+
+// ---- Arguments that a call changes in place ----
+
+struct ChangedCase {
+  ArgumentsAfter bench, device;
+};
+DirectionOutcome GradeChanged(const Side& b, const Side& d, const ChangedCase& changed) {
+  const CallValue nothing;
+  const ReturnedPair pair = {&nothing,   b.memory(),     &nothing,
+                             d.memory(), &changed.bench, &changed.device};
+  return GradeDirection("Tensor.__setitem__.0", "__setitem__", Direction::kForward, pair, {});
+}
+
+TEST(OutputGrade, AnArgumentChangedInPlaceIsComparedUnderItsPlace) {
+  Side b, d;
+  ChangedCase changed;
+  changed.bench.changed = {{"0", b.Doubles({1, 2})}, {"3_1", b.Doubles({5, 5})}};
+  changed.device.changed = {{"3_1", d.Floats({5, 6})}, {"0", d.Floats({1, 2})}};
+  const DirectionOutcome outcome = GradeChanged(b, d, changed);
+  ASSERT_EQ(outcome.rows.size(), 3U);
+  EXPECT_EQ(outcome.rows[0].status, CheckStatus::kSkip);  // it returned nothing
+  EXPECT_EQ(outcome.rows[1].name, "Tensor.__setitem__.0.forward.input.0");
+  EXPECT_EQ(outcome.rows[1].status, CheckStatus::kPass);
+  EXPECT_EQ(outcome.rows[1].message,
+            "Changed in place. Maximum absolute error 0 is below 0.001.");
+  EXPECT_EQ(outcome.rows[2].name, "Tensor.__setitem__.0.forward.input.3_1");
+  EXPECT_EQ(outcome.rows[2].status, CheckStatus::kError);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
+}
+
+TEST(OutputGrade, AnArgumentThatOneSideChangedIsAnError) {
+  Side b, d;
+  ChangedCase changed;
+  changed.bench.changed = {{"0", b.Doubles({1, 2})}};
+  EXPECT_EQ(GradeChanged(b, d, changed).rows.at(1).message,
+            "Only the benchmark changed this argument in place.");
+  EXPECT_EQ(GradeChanged(b, d, changed).status, CheckStatus::kError);
+  std::swap(changed.bench, changed.device);
+  EXPECT_EQ(GradeChanged(b, d, changed).rows.at(1).message,
+            "Only the device changed this argument in place.");
+}
+
+TEST(OutputGrade, AnArgumentThatMayHaveKeptItsValueIsCompared) {
+  Side b, d;
+  ChangedCase changed;
+  changed.bench.changed = {{"1", b.Doubles({1, 2.00001})}};
+  changed.device.kept = {{"1", d.Floats({1, 2})}, {"2", d.Floats({7})}};
+  changed.bench.kept = {{"2", b.Doubles({3})}};
+  const DirectionOutcome outcome = GradeChanged(b, d, changed);
+  ASSERT_EQ(outcome.rows.size(), 2U);  // what both sides kept is no effect of the call
+  EXPECT_EQ(outcome.rows[1].status, CheckStatus::kPass);
+}
+
+TEST(OutputGrade, AnArgumentThatIsReturnedIsNotJudgedTwice) {
+  Side b, d;
+  ChangedCase changed;
+  changed.bench.changed = {{"0", CallValue()}};
+  changed.device.changed = {{"0", CallValue()}};
+  EXPECT_EQ(GradeChanged(b, d, changed).rows.size(), 1U);
+  changed.device.changed.clear();
+  EXPECT_EQ(GradeChanged(b, d, changed).rows.size(), 2U);
 }
 
 // ---- Cells of the standards ----

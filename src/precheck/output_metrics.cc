@@ -33,7 +33,8 @@ OutputPair AsParts(const OutputPair& pair) {
     return InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
   };
   if (InfoOf(pair.bench_dtype).kind != DTypeKind::kComplex) return pair;
-  return {part(pair.bench_dtype), pair.bench, part(pair.device_dtype), pair.device, 2 * pair.count};
+  return {part(pair.bench_dtype), pair.bench,    part(pair.device_dtype), pair.device,
+          2 * pair.count,         pair.limits_of};
 }
 
 OutputWork WorkOf(Standard standard, DType device_dtype) {
@@ -81,8 +82,9 @@ OutputRule RuleFor(const OutputPair& pair, Standard standard) {
                    (pair.bench_dtype == DType::kFloat64 || pair.device_dtype == DType::kFloat64);
   if (IsFloat8(pair.device_dtype)) rule.bench_rounded_to = NarrowFormatOf(pair.device_dtype);
   // Narrow types are not judged by the last of the shares.
-  rule.share_count = InfoOf(pair.device_dtype).size_bytes <= 2 ? 2 : 3;
-  rule.eps = RelativeEpsilon(pair.bench_dtype, pair.device_dtype);
+  const DType limits_of = pair.limits_of.value_or(pair.device_dtype);
+  rule.share_count = InfoOf(limits_of).size_bytes <= 2 ? 2 : 3;
+  rule.eps = RelativeEpsilon(pair.bench_dtype, limits_of);
   const FloatLimits limits = LimitsOf(standard, pair.device_dtype);
   rule.small_value = limits.small_value;
   rule.small_atol = limits.small_atol;
@@ -102,6 +104,8 @@ double ShareOf(uint64_t part, uint64_t whole, double of_none) {
 
 void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* metrics) {
   metrics->bench_max = sums.bench_max;
+  metrics->device_max = sums.device_max;
+  metrics->has_not_finite = sums.any_not_finite != 0;
   if (sums.count == 1) {
     metrics->cosine_case = CosineCase::kOneElement;
   } else if (sums.any_not_finite != 0) {

@@ -29,6 +29,9 @@ struct OutputPair {
   DType device_dtype = DType::kFloat32;
   const void* device = nullptr;
   size_t count = 0;
+  // The type whose limits apply where it is not that of the device: of relative errors, that of an
+  // autocast region in which it may have computed.
+  std::optional<DType> limits_of = {};
 };
 
 // Why a pair has no cosine, or how it came about.
@@ -47,7 +50,8 @@ struct FloatMetrics {
   CosineCase cosine_case = CosineCase::kPlain;
   double cosine = 0;
   double max_abs_error = 0;  // max(ae); NaN where one is
-  double bench_max = 0;      // max |b|
+  double bench_max = 0, device_max = 0;  // max |b|, max |d|
+  bool has_not_finite = false;           // NaN or infinity on a side
   // Shares of elements with re < 0.01, 0.001 and 0.0001; the last not of 16 bits and less.
   double hundredth = 1, thousandth = 1, ten_thousandth = 1;
   uint64_t mismatches = 0;   // b != d; NaN equals NaN

@@ -70,18 +70,27 @@ class TorchCalls : public CheckedCalls {
     CallOutcome outcome;
     outcome.name = call.name;
     outcome.merged_calls = plan_.call(ran.index).merged_calls;
-    outcome.forward = Grade(Direction::kForward, ran, &*ran.bench->forward, &*ran.device->forward);
+    outcome.forward = JudgeForward(ran);
     for (OutputRow& row : outcome.forward.rows) AddNotes(ran, row.message);
     outcome.backward = JudgeBackward(ran);
     return outcome;
   }
 
  private:
-  static DirectionOutcome Grade(Direction direction, const RanCall& ran, const CallValue* bench,
-                                const CallValue* device) {
+  static DirectionOutcome Grade(Direction direction, const RanCall& ran, const ReturnedPair& pair) {
     const PreparedCall& call = ran.to_run->call;
-    return GradeDirection(call.name, call.api, direction,
-                          {bench, ran.bench_memory, device, ran.device_memory}, {});
+    GradeOptions options;
+    options.given = {&call, ran.inputs, &*ran.bench->forward, ran.bench_memory};
+    return GradeDirection(call.name, call.api, direction, pair, options);
+  }
+
+  static DirectionOutcome JudgeForward(const RanCall& ran) {
+    const auto arguments_of = [](const SideResult& side) {
+      return side.arguments ? &*side.arguments : nullptr;
+    };
+    return Grade(Direction::kForward, ran,
+                 {&*ran.bench->forward, ran.bench_memory, &*ran.device->forward, ran.device_memory,
+                  arguments_of(*ran.bench), arguments_of(*ran.device)});
   }
 
   static void AddNotes(const RanCall& ran, std::string& message) {
@@ -102,7 +111,9 @@ class TorchCalls : public CheckedCalls {
       }
       if (!*side->backward) return SkippedDirection(side->backward->error());
     }
-    return Grade(Direction::kBackward, ran, &**ran.bench->backward, &**ran.device->backward);
+    return Grade(Direction::kBackward, ran,
+                 {&**ran.bench->backward, ran.bench_memory, &**ran.device->backward,
+                  ran.device_memory});
   }
 
   const CallPlan& plan_;

@@ -459,6 +459,7 @@ std::vector<std::string> RemarksOf(const PrecheckReport& report) {
   if (report.merged() > 0) {
     remarks.push_back(fmt::format("{} calls like others were left out", report.merged()));
   }
+  if (report.all_zero() > 0) remarks.push_back(AllZeroText(report));
   remarks.insert(remarks.end(), report.warnings.begin(), report.warnings.end());
   return remarks;
 }

@@ -208,7 +208,7 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   double severity = 0;
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
     for (const OutputRow& row : direction->rows) {
-      if (row.status != CheckStatus::kSkip && row.status != CheckStatus::kNone) ++outputs_;
+      AddRow(place, row);
       severity = std::max(severity, SeverityOf(row));
     }
   }
@@ -218,6 +218,17 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   if (status == CheckStatus::kPass || status == CheckStatus::kNone) return;
   not_passed_.push_back({place, std::move(outcome), severity});
   if (not_passed_.size() > 2 * most_kept_) Trim();
+}
+
+void PrecheckReport::AddRow(size_t place, const OutputRow& row) {
+  if (row.status == CheckStatus::kSkip || row.status == CheckStatus::kNone) return;
+  ++outputs_;
+  if (!row.is_all_zero) return;
+  // Whatever the order in which calls end.
+  if (all_zero_++ == 0 || place < all_zero_place_) {
+    all_zero_example_ = row.name;
+    all_zero_place_ = place;
+  }
 }
 
 void PrecheckReport::AddEarlier(const EarlierCall& call) {
@@ -315,6 +326,13 @@ std::string OutputText(const std::string& row_name) {
   return row_name;
 }
 
+std::string AllZeroText(const PrecheckReport& report) {
+  if (report.all_zero() == 0) return {};
+  return fmt::format("{} all zero on both sides, which proves little, such as {}",
+                     CountText(report.all_zero(), "output is", "outputs are"),
+                     OutputText(report.all_zero_example()));
+}
+
 std::string FirstLine(const PrecheckReport& report) {
   const std::string failed = report.device_failures() == 0 ? std::string()
                                                            : fmt::format("failed on the device: {}",
@@ -355,6 +373,7 @@ std::string AnswerText(const PrecheckReport& report) {
     add(fmt::format("  skipped, {}: {}, such as {}: {}", CauseName(cause.cause), cause.calls,
                     cause.example_call, OneLineOf(cause.example_detail)));
   }
+  if (report.all_zero() > 0) add("  " + AllZeroText(report));
   if (report.merged() > 0) {
     add(fmt::format("  left out: {} like others", CountText(report.merged(), "call")));
   }
@@ -393,10 +412,10 @@ std::string AnswerJson(const PrecheckReport& report) {
   out += ',';
   AppendCounts(report.backward(), "backward", out);
   out += fmt::format(
-      ",\"calls_judged\":{},\"outputs_judged\":{},\"failed_on_device\":{},\"earlier\":{},"
-      "\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
-      report.judged_calls(), report.outputs_judged(), report.device_failures(), report.earlier(),
-      report.merged(), report.was_interrupted, report.seconds);
+      ",\"calls_judged\":{},\"outputs_judged\":{},\"all_zero\":{},\"failed_on_device\":{},"
+      "\"earlier\":{},\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
+      report.judged_calls(), report.outputs_judged(), report.all_zero(), report.device_failures(),
+      report.earlier(), report.merged(), report.was_interrupted, report.seconds);
   out += ",\"skipped\":[";
   for (size_t i = 0; i < report.causes().size(); ++i) {
     const CauseCount& cause = report.causes()[i];

@@ -66,6 +66,9 @@ class PrecheckReport {
   }
   [[nodiscard]] uint64_t all_calls() const;
   [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }
+  // Of these, those of which every element is zero on both sides; and the first one recorded.
+  [[nodiscard]] uint64_t all_zero() const { return all_zero_; }
+  [[nodiscard]] const std::string& all_zero_example() const { return all_zero_example_; }
   [[nodiscard]] uint64_t judged_calls() const;  // with a verdict; a skip is none
   // Calls that failed on the device and not on the CPU (IsDeviceFailure()), and the first of them.
   [[nodiscard]] uint64_t device_failures() const { return device_failures_; }
@@ -90,12 +93,15 @@ class PrecheckReport {
 
  private:
   void Count(CheckStatus forward, CheckStatus backward);
+  void AddRow(size_t place, const OutputRow& row);
   void AddSkip(size_t place, const std::string& call, const Skip& skip, bool is_judged);
   void Trim();
 
   size_t most_kept_;
   StatusCounts calls_{}, forward_{}, backward_{};
-  uint64_t outputs_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  uint64_t outputs_ = 0, all_zero_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  std::string all_zero_example_;  // name of the row
+  size_t all_zero_place_ = 0;
   uint64_t device_failures_ = 0;
   std::string device_failure_;
   size_t device_failure_place_ = 0;
@@ -117,8 +123,11 @@ std::string ReasonText(const OutputRow& row);
 // "Functional.softmax.3 backward output.0" of a row's name.
 std::string OutputText(const std::string& row_name);
 
-// The command that makes a unit test of a call; empty: there is none for recordings of this kind, or
-// the name of the call cannot be typed.
+// "2 outputs are all zero on both sides, ...", what passes and proves little; empty: there is none.
+std::string AllZeroText(const PrecheckReport& report);
+
+// The command that makes a unit test of a call; empty: there is none for recordings of this kind,
+// or the name of the call cannot be typed.
 std::string ExtractCommand(const PrecheckReport& report, std::string_view call);
 // The command that goes on with an interrupted run.
 std::string ResumeCommand(const PrecheckReport& report);

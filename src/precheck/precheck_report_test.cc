@@ -71,6 +71,25 @@ TEST(PrecheckReport, AnErrorWithoutNumbersIsTheWorst) {
   EXPECT_EQ(FirstLineOf(report), "wrong: Torch.topk.0 forward output.0: a message of two lines");
 }
 
+TEST(PrecheckReport, OutputsThatAreAllZeroAreCountedAndTold) {
+  PrecheckReport report;
+  for (const size_t place : {2, 1}) {
+    CallOutcome zeros = Passed(fmt::format("Torch.mul.{}", place));
+    zeros.forward.rows[0].is_all_zero = true;
+    report.Add(place, std::move(zeros));
+  }
+  report.Add(0, Passed("Torch.add.0"));
+  report.Finish();
+  EXPECT_EQ(report.all_zero(), 2U);
+  const std::string told =
+      "2 outputs are all zero on both sides, which proves little, such as Torch.mul.1 forward "
+      "output.0";
+  EXPECT_EQ(AllZeroText(report), told);
+  EXPECT_NE(AnswerText(report).find("  " + told + "\n"), std::string::npos);
+  EXPECT_NE(AnswerJson(report).find("\"all_zero\":2,"), std::string::npos);
+  EXPECT_EQ(AllZeroText(PrecheckReport()), "");
+}
+
 TEST(PrecheckReport, SaysThatNothingIsWrong) {
   PrecheckReport report;
   for (size_t i = 0; i < 3; ++i) report.Add(i, Passed(fmt::format("Torch.add.{}", i)));

@@ -393,7 +393,8 @@ std::string ReadName(const csv::Row& row) {
 }
 
 std::string_view CallOfOutput(std::string_view name) {
-  for (const std::string_view middle : {".forward.output.", ".backward.output."}) {
+  for (const std::string_view middle :
+       {".forward.output.", ".backward.output.", ".forward.input."}) {
     const size_t at = name.rfind(middle);
     if (at != std::string_view::npos) return name.substr(0, at);
   }

@@ -158,6 +158,12 @@ TEST(ResultRows, PartsOfNames) {
   EXPECT_EQ(CallOfOutput("Functional.conv2d.0.forward.output.0"), "Functional.conv2d.0");
   EXPECT_EQ(CallOfOutput("Torch.lstm.0.backward.output.1_0"), "Torch.lstm.0");
   EXPECT_EQ(CallOfOutput("Torch.lstm.0"), "");
+  // An argument that the call changed in place.
+  EXPECT_EQ(CallOfOutput("Torch.add.0.forward.input.out"), "Torch.add.0");
+  const auto changed = ParseOutputName("Functional.batch_norm.2.forward.input.1");
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->api, "batch_norm");
+  EXPECT_TRUE(changed->is_forward);
   const auto name = ParseOutputName("Torch.linalg.inv.3.backward.output.0");
   ASSERT_TRUE(name);
   EXPECT_EQ(name->call, "Torch.linalg.inv.3");

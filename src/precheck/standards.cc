@@ -50,6 +50,9 @@ constexpr Name kAccumulativeApis[] = {"test_api"};
 constexpr Name kQuantizationApis[] = {"npu_dynamic_quant", "npu_quant_lightning_indexer",
                                       "npu_rms_norm_dynamic_quant"};
 
+// exp(x - y) is their gradient, y the result as the type of the device has it.
+constexpr Name kExponentialApis[] = {"logcumsumexp", "logsumexp", "special.logsumexp"};
+
 template <size_t n>
 constexpr bool IsSorted(const Name (&names)[n]) {
   for (size_t i = 1; i < n; ++i) {
@@ -60,7 +63,8 @@ constexpr bool IsSorted(const Name (&names)[n]) {
 static_assert(IsSorted(kAbsoluteApis) && std::size(kAbsoluteApis) == 30);
 static_assert(IsSorted(kBinaryApis) && std::size(kBinaryApis) == 62);
 static_assert(IsSorted(kUlpApis) && std::size(kUlpApis) == 17);
-static_assert(IsSorted(kThousandthApis) && IsSorted(kQuantizationApis));
+static_assert(IsSorted(kThousandthApis) && IsSorted(kQuantizationApis) &&
+              IsSorted(kExponentialApis));
 
 template <size_t n>
 bool Lists(const Name (&names)[n], Name name) {
@@ -125,6 +129,8 @@ std::string_view DisplayName(Standard standard) {
 }
 
 bool IsQuantization(std::string_view api) { return Lists(kQuantizationApis, api); }
+
+bool ExponentiatesItsResult(std::string_view api) { return Lists(kExponentialApis, api); }
 
 bool ComparesFirstOutputOnly(std::string_view api) { return api == "npu_fusion_attention"; }
 

@@ -332,6 +332,53 @@ def test_calls_in_place_leave_the_shared_inputs_alone(zygote: Zygote, device: Ex
     assert os.pread(zygote.memory[0], 1 << 16, 0) == before
 
 
+def after(executor: Executor, answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the arguments are behind a call: kind -> place -> tensor, None for what is returned."""
+    return {kind: executor.result({"arguments": {"value": value}}, "arguments")
+            for kind, value in answer["arguments"].items()}
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "places"), [
+    ("Tensor.add_.0", (noise(3, 4), noise(4)), {}, {"0": None}),
+    ("Tensor.__setitem__.0", (noise(3, 4), 1, 2.5), {}, {"0": (1, 2.5)}),
+    ("Torch.add.0", (noise(3, 4), 1), {"out": noise(3, 4)}, {"out": None}),
+    ("Torch._foreach_add_.0", ([noise(2), noise(2)], 1), {},
+     {"0_0": None, "0_1": None}),
+    ("Torch.add.0", (noise(3, 4), 1), {}, {}),
+    ("Functional.relu.0", (noise(3, 4),), {"inplace": True}, {"0": None}),
+])
+def test_arguments_that_a_call_changes_come_back(
+    device: Executor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any],
+    places: dict[str, Any]
+) -> None:
+    found = after(device, device.ask(name, *args, kwargs=kwargs))
+    assert found.keys() == ({"changed"} if places else set())
+    changed = found.get("changed", {})
+    assert changed.keys() == places.keys()
+    for place, assigned in places.items():
+        if assigned is None:  # it is what the call returned
+            assert changed[place] is None
+            continue
+        wanted = noise(3, 4)
+        wanted[assigned[0]] = assigned[1]
+        assert torch.equal(changed[place], wanted)
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_running_statistics_come_back_though_no_version_counts_them(
+    bench: Executor, trains: bool
+) -> None:
+    x, mean, variance = noise(6, 3, grad=True), noise(3), torch.ones(3)
+    answer = bench.ask("Functional.batch_norm.0", x, mean, variance, None, None, trains, 0.1, 1e-5,
+                       grads=[noise(6, 3)])
+    statistics = [mean.double(), variance.double()]
+    F.batch_norm(x.detach().double(), *statistics, training=trains)
+    found = after(bench, answer)
+    assert found.keys() == {"changed" if trains else "kept"}
+    for place, expected in zip(("1", "2"), statistics, strict=True):
+        torch.testing.assert_close(next(iter(found.values()))[place], expected)
+
+
 X = noise(4, 5)
 MASK = torch.tensor([True, False, True, False])
 
@@ -380,6 +427,7 @@ def test_a_reference_function_stands_in_for_an_operator(zygote: Zygote, role: st
     assert value.dtype == (torch.float32 if role == "bench" else torch.float16)
     assert torch.equal(value, (x.detach() * 2)[:3].to(value.dtype))
     assert (recorded, threads, where) == ("float16", 1, "cpu")
+    assert "arguments" not in answer  # what the operator writes, the reference need not
     assert torch.equal(backward, (gradient * 2).to(value.dtype))
 
 

@@ -46,6 +46,12 @@ _OWNERS: dict[str, Any] = {
 # What a kernel without int32 complains of; such a call is run once more with int64.
 _WANTS_INT64 = re.compile(r"Long|\bInt\b|\blong\b|int64|int32")
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.I)
+# Functions that write running statistics, arguments of one dimension, behind autograd's back: no
+# version counts it.
+_WRITES_UNCOUNTED = frozenset({
+    "batch_norm", "instance_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm",
+    "batch_norm_update_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+})
 # A gradient that embedding(sparse=True) gives is made dense up to this size.
 _DENSE_LIMIT_BYTES = 1 << 30
 
@@ -224,6 +230,9 @@ class TorchRunner:
             call = _Call(request, slot, side, wants_grad=grads is not None)
             output = call.forward(api)
             answer["forward"] = results.of(call.compared(api, output))
+            arguments = call.arguments_after(api, output, results)
+            if arguments is not None:
+                answer["arguments"] = arguments
         except Exception as error:
             answer["forward"] = {"skip": self._cause(error)}
             if grads is not None:
@@ -330,6 +339,38 @@ class _Side:
         self.is_cpu = device.type == "cpu"
 
 
+class _Given:
+    """A tensor argument, and what tells whether a call changed it."""
+
+    __slots__ = ("before", "place", "tensor", "version")
+
+    def __init__(self, place: str, tensor: torch.Tensor, is_uncounted: bool) -> None:
+        self.place = place
+        self.tensor = tensor
+        self.version = tensor._version
+        may_change = is_uncounted and tensor.dim() == 1
+        self.before = tensor.detach().clone() if may_change else None
+
+    def is_changed(self) -> bool:
+        """Whether the call wrote into it."""
+        if self.tensor._version != self.version:
+            return True
+        return self.before is not None and not torch.equal(self.before, self.tensor.detach())
+
+
+def _placed(args: list[Any], kwargs: dict[str, Any]) -> Iterable[tuple[str, torch.Tensor]]:
+    """The tensors among the arguments with their places: "0", "0_2" in a list, "out"."""
+    waiting = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
+    waiting.reverse()
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            yield place.replace(".", "_"), value
+        elif isinstance(value, (list, tuple, dict)):
+            items = list(value.values() if isinstance(value, dict) else value)
+            waiting += [(f"{place}_{i}", items[i]) for i in reversed(range(len(items)))]
+
+
 class _Call:
     """One request: its arguments, forward and backward."""
 
@@ -350,6 +391,7 @@ class _Call:
         # Per tensor among the arguments: what its gradient is of, or None.
         self._leaves: list[torch.Tensor | None] = []
         self._kwargs: dict[str, Any] = {}
+        self._given: list[_Given] = []
         self.note = ""  # a remark on how the call was made
         self.bytes_read = 0
 
@@ -366,6 +408,25 @@ class _Call:
                 return self._run(api)
             except Exception:
                 raise error from None
+
+    def arguments_after(
+        self, api: _Api, output: Any, results: _Results
+    ) -> dict[str, Any] | None:
+        """Tensor arguments that the forward changed in place, by their place; None: unknown.
+
+        {"changed": {"dict": [[place, tensor], ...]}, "kept": the same}: null for a tensor that is
+        also returned; kept are those that may change uncounted, and did not.
+        """
+        if api.is_on_host:  # a reference function need not write where the operator does
+            return None
+        returned = {id(tensor) for tensor in _tensors(output)}
+        found: dict[str, list[list[Any]]] = {"changed": [], "kept": []}
+        for given in self._given:
+            is_changed = given.is_changed()
+            if is_changed or given.before is not None:
+                after = None if id(given.tensor) in returned else results.encoded(given.tensor)
+                found["changed" if is_changed else "kept"].append([given.place, after])
+        return {kind: {"dict": entries} for kind, entries in found.items() if entries}
 
     def compared(self, api: _Api, output: Any) -> Any:
         """What of the result is compared: some vendor operators leave parts of it undefined."""
@@ -390,6 +451,9 @@ class _Call:
         if "device" in kwargs:
             kwargs["device"] = self._device_for(kwargs["device"])
         self._kwargs = kwargs
+        is_uncounted = api.name.partition(".")[0] in _WRITES_UNCOUNTED
+        self._given = [_Given(place, tensor, is_uncounted)
+                       for place, tensor in _placed(args, kwargs)]
         function = api.function
         if api.kind == "Tensor" and api.name in _ADAPTED:
             function = _ADAPTED[api.name](function, request["grads"])
@@ -562,7 +626,11 @@ class _Results:
 
     def of(self, value: Any) -> dict[str, Any]:
         """{"value": JSON} of what a direction returned."""
-        return {"value": encode(value, self._tensor, _special)}
+        return {"value": self.encoded(value)}
+
+    def encoded(self, value: Any) -> Any:
+        """JSON of a value; the elements of its tensors are written."""
+        return encode(value, self._tensor, _special)
 
     def _tensor(self, value: Any) -> dict[str, Any] | None:
         if not isinstance(value, torch.Tensor):

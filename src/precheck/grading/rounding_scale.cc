@@ -1,0 +1,102 @@
+#include "precheck/grading/rounding_scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+
+namespace plumbline::precheck {
+namespace {
+
+// Of the finite elements of floating tensors; complex numbers count as their parts.
+struct Magnitudes {
+  double largest = 0;     // magnitude
+  double half_range = 0;  // half the distance of the least and the largest element
+  uint64_t elements = 0;
+};
+
+using Memory = std::span<const std::byte>;
+
+Magnitudes MagnitudesOf(const TensorPlace& place, Memory memory) {
+  const DTypeKind kind = InfoOf(place.dtype).kind;
+  const Result<size_t> bytes = BytesOf(place);
+  const bool is_floating = kind == DTypeKind::kFloat || kind == DTypeKind::kComplex;
+  if (!is_floating || !bytes || *bytes == 0) return {};
+  if (place.offset > memory.size() || *bytes > memory.size() - place.offset) return {};
+  DType dtype = place.dtype;
+  if (kind == DTypeKind::kComplex) {
+    dtype = InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
+  }
+  const size_t count = *bytes / InfoOf(dtype).size_bytes;
+  const kernels::Moments moments = kernels::MomentsOf(dtype, memory.data() + place.offset, count);
+  if (!(moments.finite_max >= moments.finite_min)) return {0, 0, count};
+  return {std::max(std::abs(moments.finite_max), std::abs(moments.finite_min)),
+          moments.finite_max / 2 - moments.finite_min / 2, count};
+}
+
+void AddTensors(const CallValue& value, std::vector<TensorPlace>* tensors) {
+  if (const auto* place = value.As<TensorPlace>()) tensors->push_back(*place);
+  if (const auto* sequence = value.As<CallSequence>()) {
+    for (const CallValue& item : sequence->items) AddTensors(item, tensors);
+  }
+  if (const auto* map = value.As<CallMap>()) {
+    for (const auto& [key, item] : *map) AddTensors(item, tensors);
+  }
+}
+
+// In the order in which their gradients are returned.
+std::vector<TensorPlace> ArgumentsOf(const PreparedCall& call) {
+  std::vector<TensorPlace> tensors;
+  for (const CallValue& value : call.args) AddTensors(value, &tensors);
+  for (const auto& [key, value] : call.kwargs) AddTensors(value, &tensors);
+  return tensors;
+}
+
+Magnitudes Together(const std::vector<TensorPlace>& tensors, Memory memory) {
+  Magnitudes all;
+  for (const TensorPlace& tensor : tensors) {
+    const Magnitudes one = MagnitudesOf(tensor, memory);
+    all.largest = std::max(all.largest, one.largest);
+    all.elements = std::max(all.elements, one.elements);
+  }
+  return all;
+}
+
+// How many elements of the one there are for each of the other; at least 1.
+double Share(uint64_t many, uint64_t few) {
+  return few == 0 ? 1 : std::max(1.0, static_cast<double>(many) / static_cast<double>(few));
+}
+
+Magnitudes ResultsOf(const GivenToCall& given) {
+  std::vector<TensorPlace> tensors;
+  if (given.forward != nullptr) AddTensors(*given.forward, &tensors);
+  return Together(tensors, given.forward_memory);
+}
+
+}  // namespace
+
+double ForwardScale(const GivenToCall& given, uint64_t result_elements) {
+  if (given.call == nullptr) return 0;
+  const Magnitudes inputs = Together(ArgumentsOf(*given.call), given.inputs);
+  return inputs.largest * std::sqrt(Share(inputs.elements, result_elements));
+}
+
+double GradientScale(const GivenToCall& given, size_t argument) {
+  if (given.call == nullptr || !given.call->grads) return 0;
+  const std::vector<TensorPlace> arguments = ArgumentsOf(*given.call);
+  if (argument >= arguments.size()) return 0;
+  std::vector<TensorPlace> gradients;
+  for (const CallValue& value : *given.call->grads) AddTensors(value, &gradients);
+  const Magnitudes gradient = Together(gradients, given.inputs);
+  const Magnitudes result = ResultsOf(given);
+  const Magnitudes of = MagnitudesOf(arguments[argument], given.inputs);
+  const double steepness = of.half_range > 0 ? std::max(1.0, 1 / of.half_range) : 1;
+  const double terms = Share(result.elements, of.elements);
+  return gradient.largest * result.largest * steepness / Share(of.elements, result.elements) *
+         std::sqrt(terms);
+}
+
+double LargestResult(const GivenToCall& given) { return ResultsOf(given).largest; }
+
+}  // namespace plumbline::precheck
