@@ -379,9 +379,13 @@ std::string AnswerText(const PrecheckReport& report) {
   }
   if (!report.device.empty()) {
     const auto here = static_cast<double>(report.all_calls() - report.earlier());
-    add(fmt::format("  device: {} ({} {}), {:.1f} s, {:.0f} calls/s", report.device,
-                    report.framework, report.framework_version, report.seconds,
-                    here / std::max(report.seconds, 1e-9)));
+    std::string line = fmt::format("  device: {} ({} {})", report.device, report.framework,
+                                   report.framework_version);
+    if (here > 0) {
+      line += fmt::format(", {:.1f} s, {:.0f} calls/s", report.seconds,
+                          here / std::max(report.seconds, 1e-9));
+    }
+    add(line);
   }
   for (const std::string* path : {&report.result_path, &report.details_path, &report.error_data}) {
     if (!path->empty()) add(fmt::format("  written: {}", *path));

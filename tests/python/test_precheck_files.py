@@ -84,7 +84,8 @@ def test_nothing_compared_is_no_success(sides: tuple[Path, Path], tmp_path: Path
     write_details(sides[1], [])
     done = compare(sides, tmp_path / "out", "--fail-on", "error")
     assert done.returncode == 1
-    assert done.stdout.startswith("nothing was compared: 2 outputs without a decision\n")
+    assert done.stdout.startswith("nothing was compared: 2 outputs without a decision; without a "
+                                  "counterpart: 2 on the target\n")
     assert "without a counterpart: 2 on the target, 0 on the reference" in done.stdout
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from precheck_dumps import SECONDS, precheck, result_file, rows, small_model
 from recording import PLUMB
 
-KILLS = int(os.environ.get("PLUMBLINE_PRECHECK_KILLS", "12"))
+KILLS = int(os.environ.get("PLUMBLINE_PRECHECK_KILLS", "10"))
 MARK = "PLUMBLINE_KILLED_RUN"
 STEP_SECONDS = 0.001
 
@@ -60,7 +60,8 @@ class KilledRun:
                 words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
                 env={**os.environ, "PLUMBLINE_PYTHON": sys.executable, MARK: mark}) as process:
             self._await_moment(process)
-            os.killpg(process.pid, signal.SIGKILL)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
             _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode in (0, -signal.SIGKILL), errors.decode()
         expect_none_left(mark)

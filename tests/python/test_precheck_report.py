@@ -207,7 +207,7 @@ def test_formats_by_default(tmp_path: Path) -> None:
     dump = small_model().write(tmp_path)
     assert precheck(dump, tmp_path / "out").returncode == 0
     assert [path.suffix for path in sorted((tmp_path / "out").iterdir())] == [
-        ".csv", ".html", ".csv"]
+        ".csv", ".html", ".csv", ".json"]
     done = precheck(dump, tmp_path / "two", "--format", "pdf")
     assert done.returncode == 2
     assert "pdf" in done.stderr and "csv, xlsx, html or junit" in done.stderr
