@@ -1,5 +1,7 @@
 #include "terminal.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <string>
 
@@ -17,5 +19,8 @@ void Write(std::string_view text, std::FILE* stream) {
 
 void Print(std::string_view text) { Write(text, stdout); }
 void PrintError(std::string_view text) { Write(text, stderr); }
+void PrintNote(std::string_view command, std::string_view text) {
+  PrintError(fmt::format("plumb {}: note: {}\n", command, OneLine(text)));
+}
 
 }  // namespace plumbline::cli

@@ -12,6 +12,8 @@ namespace plumbline::cli {
 void Print(std::string_view text);
 // The same to standard error.
 void PrintError(std::string_view text);
+// A line there: "plumb precheck: note: ..."; line ends within `text` become blanks.
+void PrintNote(std::string_view command, std::string_view text);
 
 }  // namespace plumbline::cli
 

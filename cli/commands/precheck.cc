@@ -14,12 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "base/file/file.h"
 #include "base/process/log.h"
 #include "commands.h"
+#include "commands/recording_file.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "load/detect.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/precheck_files.h"
 #include "precheck/settings.h"
@@ -70,30 +69,6 @@ void HandleSignals() {
   }
 }
 
-void Note(std::string_view text) {
-  PrintError(fmt::format("plumb precheck: note: {}\n", OneLine(text)));
-}
-
-// The file that the user means: any .json file, or the dump.json of a directory.
-Result<std::string> DumpJsonOf(const PrecheckArguments& arguments) {
-  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
-  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
-  if (facts.kind == PathKind::kDirectory && !arguments.is_upstream()) {
-    return load::ResolveDumpJson(path);
-  }
-  if (facts.kind == PathKind::kMissing) {
-    return Error(ErrorCode::kNotFound, path + ": no such file or directory");
-  }
-  if (facts.is_link) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path + ": is a symbolic link (expected the dump.json itself)");
-  }
-  if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
-    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
-  }
-  return path;
-}
-
 // What the parser does not see; empty: all is well.
 std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
   if (std::string empty = EmptyOption(command); !empty.empty()) return empty;
@@ -132,7 +107,7 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
   options.error_data_path = settings.error_data_path;
   options.precision = settings.precision;
   options.plan.seed = settings.seed.value_or(options.plan.seed);
-  for (const std::string& warning : settings.warnings) Note(warning);
+  for (const std::string& warning : settings.warnings) PrintNote("precheck", warning);
   // The command line wins.
   options.plan.seed = arguments.seed.value_or(options.plan.seed);
   return {};
@@ -141,8 +116,9 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
 void TellWorkers(const PrecheckOptions& options) {
   const auto devices = static_cast<int>(options.devices.size());
   if (options.workers <= kUsualWorkersOfDevice * devices) return;
-  Note(fmt::format("{} workers for {} device{} (more than {} of a device slow each other down)",
-                   options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
+  PrintNote("precheck",
+            fmt::format("{} workers for {} device{} (more than {} of a device slow each other down)",
+                        options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
 }
 
 bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
@@ -161,7 +137,7 @@ bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& f
 }
 
 void PrintReport(const PrecheckReport& report, const PrecheckArguments& arguments) {
-  for (const std::string& warning : report.warnings) Note(warning);
+  for (const std::string& warning : report.warnings) PrintNote("precheck", warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
     // Another device or other inputs would go on in the same files.
@@ -185,11 +161,12 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
   PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
                 precheck::PrecheckFormatsOf(arguments.formats));
-  PL_TRY_ASSIGN(options.dump_json, DumpJsonOf(arguments));
+  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
+  PL_TRY_ASSIGN(options.dump_json, RecordingFile(path, !arguments.is_upstream()));
   PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
   ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
   if (arguments.jit_compile && options.device_type == "cpu") {
-    Note("-j: has an effect on an NPU only");
+    PrintNote("precheck", "-j: has an effect on an NPU only");
   }
   TellWorkers(options);
   options.api_timeout =

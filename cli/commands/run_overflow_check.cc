@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "base/file/file.h"
 #include "base/process/log.h"
 #include "base/text/text_parts.h"
 #include "commands.h"
+#include "commands/recording_file.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "load/detect.h"
 #include "precheck/overflow/overflow_replay.h"
 #include "precheck/overflow/overflow_report.h"
 #include "progress.h"
@@ -56,27 +55,6 @@ void HandleSignals() {
   }
 }
 
-void Note(std::string_view text) {
-  PrintError(fmt::format("plumb run_overflow_check: note: {}\n", OneLine(text)));
-}
-
-// The file that the user means: any .json file that is no link, or the dump.json of a directory.
-Result<std::string> DumpJsonOf(const std::string& path) {
-  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
-  if (facts.kind == PathKind::kMissing) {
-    return Error(ErrorCode::kNotFound, path + ": no such file or directory");
-  }
-  if (facts.is_link) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path + ": is a symbolic link (expected the dump.json itself)");
-  }
-  if (facts.kind == PathKind::kDirectory) return load::ResolveDumpJson(path);
-  if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
-    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
-  }
-  return path;
-}
-
 bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::string>& fail_on) {
   return std::ranges::any_of(report.rows, [&](const precheck::OverflowRow& row) {
     return std::ranges::find(fail_on, precheck::OverflowWord(row.result)) != fail_on.end();
@@ -86,7 +64,7 @@ bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::stri
 Result<int> RunOverflowCheck(RunOverflowCheckArguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   PL_TRY_ASSIGN(options.dump_json,
-                DumpJsonOf(arguments.path.empty() ? arguments.api_info : arguments.path));
+                RecordingFile(arguments.path.empty() ? arguments.api_info : arguments.path));
   options.api_timeout =
       std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
   Progress progress("Processing", "call");
@@ -96,7 +74,7 @@ Result<int> RunOverflowCheck(RunOverflowCheckArguments& arguments) {
   options.is_stopped = [] { return was_signalled != 0; };
   HandleSignals();
   PL_TRY_ASSIGN(const OverflowReplayReport report, RunOverflowReplay(options));
-  for (const std::string& warning : report.warnings) Note(warning);
+  for (const std::string& warning : report.warnings) PrintNote("run_overflow_check", warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
     PrintError("plumb run_overflow_check: interrupted; the file has the calls up to then\n");
