@@ -166,7 +166,7 @@ def _limit_of(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Limit:
     if bool((gaps[sizes == 0] > 0).any()) or relative > most:
         relative = least
     absolute = max(floor, ROOM * _largest(gaps - relative / ROOM * sizes))
-    allowed = max(floor, MOST_OF_TYPICAL * _typical(sizes))
+    allowed = max(floor, MOST_OF_TYPICAL * _typical(_gaps_and_sizes(pairs[:1])[1]))
     if absolute > allowed:
         return Limit(_rounded_up(allowed), _rounded_up(relative), absolute)
     return Limit(_rounded_up(absolute), _rounded_up(relative))
