@@ -1,5 +1,8 @@
 #include "terminal.h"
 
+#include <fmt/format.h>
+
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -17,5 +20,26 @@ void Write(std::string_view text, std::FILE* stream) {
 
 void Print(std::string_view text) { Write(text, stdout); }
 void PrintError(std::string_view text) { Write(text, stderr); }
+void PrintNote(std::string_view command, std::string_view text) {
+  PrintError(fmt::format("plumb {}: note: {}\n", command, OneLine(text)));
+}
+
+namespace {
+volatile std::sig_atomic_t was_signalled = 0;
+
+void OnSignal(int /*signal*/) { was_signalled = 1; }
+}  // namespace
+
+void AwaitInterrupts() {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    action.sa_handler = OnSignal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigemptyset(&action.sa_mask);
+    (void)::sigaction(signal, &action, nullptr);
+  }
+}
+
+bool WasInterrupted() { return was_signalled != 0; }
 
 }  // namespace plumbline::cli

@@ -49,7 +49,8 @@ std::string AnswerText(const precheck::ExtractedTest& test) {
                             OneLine(report::ShellWord(test.test_path)));
 }
 
-int RunExtract(const ExtractArguments& arguments) {
+int RunExtract(ExtractArguments& arguments) {
+  arguments.options.on_note = [](const std::string& text) { PrintNote("extract", text); };
   const auto extracted = precheck::ExtractCall(arguments.options);
   if (!extracted) return ReportError("extract", extracted.error());
   Print(arguments.machine ? AnswerJson(*extracted) : AnswerText(*extracted));
@@ -77,6 +78,11 @@ void AddExtractCommand(CLI::App& app, int& exit_status) {
                     "shrink tensors and arguments while the test still fails");
   command->add_option("--time_limit,--time-limit", options.seconds, "most seconds for --reduce")
       ->check(Seconds())
+      ->capture_default_str();
+  command
+      ->add_option("--api_timeout,--api-timeout", options.call_seconds,
+                   "seconds after which the call is given up")
+      ->check(CLI::Range(0.01, 1e6))
       ->capture_default_str();
   command->add_option("--device", options.device, "where the test runs (cpu, npu, cuda:0, ...)")
       ->capture_default_str();

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -14,12 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "base/file/file.h"
 #include "base/process/log.h"
 #include "commands.h"
+#include "commands/recording_file.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "load/detect.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/precheck_files.h"
 #include "precheck/settings.h"
@@ -33,7 +31,6 @@ namespace {
 using precheck::PrecheckOptions;
 using precheck::PrecheckReport;
 
-constexpr int kInterrupted = 130;
 // Exit statuses of upstream's commands.
 constexpr int kUpstreamFailed = 1, kUpstreamFound = 3;
 constexpr int kMostWorkers = 64;
@@ -52,45 +49,6 @@ struct PrecheckArguments {
 
   [[nodiscard]] bool is_upstream() const { return !as.empty(); }
 };
-
-// Set by the first interrupt; the second one ends the program as it would without us.
-volatile std::sig_atomic_t was_signalled = 0;
-
-void OnSignal(int /*signal*/) { was_signalled = 1; }
-
-void HandleSignals() {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    struct sigaction action {};
-    action.sa_handler = OnSignal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigemptyset(&action.sa_mask);
-    (void)::sigaction(signal, &action, nullptr);
-  }
-}
-
-void Note(std::string_view text) {
-  PrintError(fmt::format("plumb precheck: note: {}\n", OneLine(text)));
-}
-
-// The file that the user means: any .json file, or the dump.json of a directory.
-Result<std::string> DumpJsonOf(const PrecheckArguments& arguments) {
-  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
-  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
-  if (facts.kind == PathKind::kDirectory && !arguments.is_upstream()) {
-    return load::ResolveDumpJson(path);
-  }
-  if (facts.kind == PathKind::kMissing) {
-    return Error(ErrorCode::kNotFound, path + ": no such file or directory");
-  }
-  if (facts.is_link) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path + ": is a symbolic link (expected the dump.json itself)");
-  }
-  if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
-    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
-  }
-  return path;
-}
 
 // What the parser does not see; empty: all is well.
 std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
@@ -130,7 +88,7 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
   options.error_data_path = settings.error_data_path;
   options.precision = settings.precision;
   options.plan.seed = settings.seed.value_or(options.plan.seed);
-  for (const std::string& warning : settings.warnings) Note(warning);
+  for (const std::string& warning : settings.warnings) PrintNote("precheck", warning);
   // The command line wins.
   options.plan.seed = arguments.seed.value_or(options.plan.seed);
   return {};
@@ -139,8 +97,10 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
 void TellWorkers(const PrecheckOptions& options) {
   const auto devices = static_cast<int>(options.devices.size());
   if (options.workers <= kUsualWorkersOfDevice * devices) return;
-  Note(fmt::format("{} workers for {} device{} (more than {} of a device slow each other down)",
-                   options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
+  PrintNote(
+      "precheck",
+      fmt::format("{} workers for {} device{} (more than {} of a device slow each other down)",
+                  options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
 }
 
 bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
@@ -159,7 +119,7 @@ bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& f
 }
 
 void PrintReport(const PrecheckReport& report, const PrecheckArguments& arguments) {
-  for (const std::string& warning : report.warnings) Note(warning);
+  for (const std::string& warning : report.warnings) PrintNote("precheck", warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
     PrintError(fmt::format("plumb precheck: interrupted after {} calls. Go on with: {}\n",
@@ -174,11 +134,12 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
   PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
                 precheck::PrecheckFormatsOf(arguments.formats));
-  PL_TRY_ASSIGN(options.dump_json, DumpJsonOf(arguments));
+  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
+  PL_TRY_ASSIGN(options.dump_json, RecordingFile(path, !arguments.is_upstream()));
   PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
   ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
   if (arguments.jit_compile && options.device_type == "cpu") {
-    Note("-j: has an effect on an NPU only");
+    PrintNote("precheck", "-j: has an effect on an NPU only");
   }
   TellWorkers(options);
   options.api_timeout = Milliseconds(arguments.api_timeout);
@@ -186,8 +147,8 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   if (progress.is_on()) {
     options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
   }
-  options.is_stopped = [] { return was_signalled != 0; };
-  HandleSignals();
+  options.is_stopped = WasInterrupted;
+  AwaitInterrupts();
   PL_TRY_ASSIGN(PrecheckReport report, RunPrecheck(options));
   // What was found is told, whatever becomes of the files.
   const plumbline::Status written = WritePrecheckFiles(formats, report);
@@ -309,7 +270,7 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
       return;
     }
     const Result<int> status = RunPrecheckCommand(*arguments);
-    if (!status && was_signalled != 0) {
+    if (!status && WasInterrupted()) {
       PrintError("plumb precheck: interrupted\n");
       exit_status = kInterrupted;
       return;

@@ -5,18 +5,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/file/file.h"
 #include "base/process/log.h"
 #include "base/text/text_parts.h"
 #include "commands.h"
+#include "commands/recording_file.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "load/detect.h"
 #include "precheck/overflow/overflow_replay.h"
 #include "precheck/overflow/overflow_report.h"
 #include "progress.h"
@@ -29,7 +27,6 @@ namespace {
 using precheck::OverflowReplayOptions;
 using precheck::OverflowReplayReport;
 
-constexpr int kInterrupted = 130;
 constexpr const char* kSwitch = "-j,--jit_compile,--jit-compile";
 
 struct RunOverflowCheckArguments {
@@ -40,42 +37,6 @@ struct RunOverflowCheckArguments {
   OverflowReplayOptions options;
 };
 
-// Set by the first interrupt; the second one ends the program as it would without us.
-volatile std::sig_atomic_t was_signalled = 0;
-
-void OnSignal(int /*signal*/) { was_signalled = 1; }
-
-void HandleSignals() {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    struct sigaction action {};
-    action.sa_handler = OnSignal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigemptyset(&action.sa_mask);
-    (void)::sigaction(signal, &action, nullptr);
-  }
-}
-
-void Note(std::string_view text) {
-  PrintError(fmt::format("plumb run_overflow_check: note: {}\n", OneLine(text)));
-}
-
-// The file that the user means: any .json file that is no link, or the dump.json of a directory.
-Result<std::string> DumpJsonOf(const std::string& path) {
-  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
-  if (facts.kind == PathKind::kMissing) {
-    return Error(ErrorCode::kNotFound, path + ": no such file or directory");
-  }
-  if (facts.is_link) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path + ": is a symbolic link (expected the dump.json itself)");
-  }
-  if (facts.kind == PathKind::kDirectory) return load::ResolveDumpJson(path);
-  if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
-    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
-  }
-  return path;
-}
-
 bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::string>& fail_on) {
   return std::ranges::any_of(report.rows, [&](const precheck::OverflowRow& row) {
     return std::ranges::find(fail_on, precheck::OverflowWord(row.result)) != fail_on.end();
@@ -85,16 +46,16 @@ bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::stri
 Result<int> RunOverflowCheck(RunOverflowCheckArguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   PL_TRY_ASSIGN(options.dump_json,
-                DumpJsonOf(arguments.path.empty() ? arguments.api_info : arguments.path));
+                RecordingFile(arguments.path.empty() ? arguments.api_info : arguments.path));
   options.api_timeout = Milliseconds(arguments.api_timeout);
   Progress progress("Processing", "call");
   if (progress.is_on()) {
     options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
   }
-  options.is_stopped = [] { return was_signalled != 0; };
-  HandleSignals();
+  options.is_stopped = WasInterrupted;
+  AwaitInterrupts();
   PL_TRY_ASSIGN(const OverflowReplayReport report, RunOverflowReplay(options));
-  for (const std::string& warning : report.warnings) Note(warning);
+  for (const std::string& warning : report.warnings) PrintNote("run_overflow_check", warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
     PrintError("plumb run_overflow_check: interrupted; the file has the calls up to then\n");
@@ -180,7 +141,7 @@ void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status) {
       return;
     }
     const Result<int> status = RunOverflowCheck(*arguments);
-    if (!status && was_signalled != 0) {
+    if (!status && WasInterrupted()) {
       PrintError("plumb run_overflow_check: interrupted\n");
       exit_status = kInterrupted;
       return;

@@ -13,6 +13,7 @@
 #include "base/process/child_process.h"
 #include "base/text/text_parts.h"
 #include "load/detect.h"
+#include "precheck/api_inventory.h"
 #include "precheck/call_flow.h"
 #include "precheck/call_plan.h"
 #include "precheck/executor_server.h"
@@ -98,20 +99,28 @@ void ReadPairs(json::Reader& in, std::vector<RankPair>& pairs) {
   }
 }
 
-// The rows of a comparison may be gigabytes; all that is looked for stands in front of them.
-Result<NamedCall> ReadComparison(const std::string& path) {
+// What a .json file is.
+enum class Document { kComparison, kRecording, kOther };
+
+// The rows of a comparison and the calls of a recording may be gigabytes; all that is looked for
+// stands in front of them.
+Result<Document> ReadDocument(const std::string& path, NamedCall& found) {
   PL_TRY_ASSIGN(const FileBytes file, FileBytes::Open(path));
   const std::span<const std::byte> bytes = file.bytes();
   json::Reader in(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  NamedCall found;
+  Document document = Document::kOther;
   std::string format;
   std::vector<RankPair> pairs;
   std::string_view key;
   in.EnterObject();
   while (in.NextMember(key) && key != "rows") {
+    if (key == "data") {
+      document = Document::kRecording;
+      break;
+    }
     if (key == "format") {
       ReadText(in, format);
-      if (format != kOfPair && format != kOfRanks) break;
+      if (format == kOfPair || format == kOfRanks) document = Document::kComparison;
     } else if (key == "target") {
       ReadText(in, found.target);
     } else if (key == "golden") {
@@ -125,11 +134,6 @@ Result<NamedCall> ReadComparison(const std::string& path) {
     }
   }
   if (in.failed()) return in.error().In(path);
-  if (format != kOfPair && format != kOfRanks) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path + ": is neither a recording nor the result of a comparison (expected a "
-                        "dump.json or a compare_result_*.json)");
-  }
   for (const RankPair& pair : pairs) {
     if (pair.step != found.step && found.step) continue;
     if (pair.rank != found.rank && found.rank) continue;
@@ -137,7 +141,7 @@ Result<NamedCall> ReadComparison(const std::string& path) {
     found.golden = pair.golden;
     break;
   }
-  return found;
+  return document;
 }
 
 // When a result was written, by its name: "..._20240131120000.json", "..._20240131120000_2.json".
@@ -158,11 +162,59 @@ Result<std::string> NewestResult(const std::string& directory) {
   std::string newest;
   for (const DirectoryEntry& entry : entries) {
     const std::string& name = entry.name;
-    const bool is_result = name.starts_with("compare_result_") || name.starts_with("compare_ranks_");
+    const bool is_result =
+        name.starts_with("compare_result_") || name.starts_with("compare_ranks_");
     if (!is_result || !name.ends_with(".json")) continue;
     if (newest.empty() || StampOf(newest) <= StampOf(name)) newest = name;
   }
   return newest.empty() ? newest : directory + "/" + newest;
+}
+
+// A recording that a comparison names, by a path that may be relative to where the comparison was
+// made: that is here, or a directory above its result.
+Result<std::string> FoundFromResult(const std::string& path, const std::string& result) {
+  if (path.empty() || path.starts_with('/')) return path;
+  PL_TRY_ASSIGN(std::string directory, AbsolutePath(result));
+  std::vector<std::string> places{path};
+  while (directory.size() > 1) {
+    directory = std::string(DirectoryOf(directory));
+    places.push_back(JoinPath(directory, path));
+  }
+  std::string found, found_real;
+  for (const std::string& place : places) {
+    const Result<std::string> real = RealPath(place);
+    if (!real || *real == found_real) continue;
+    if (!found.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: names {}, which may be {} or {}. Say which: RUN CALL --golden "
+                               "RUN",
+                               result, path, found_real, *real));
+    }
+    found = place;
+    found_real = *real;
+  }
+  if (found.empty()) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: {}: no such file or directory, neither here nor in a directory "
+                             "above the result. Run this where the comparison was made",
+                             result, path));
+  }
+  return found;
+}
+
+// What a comparison brings.
+plumbline::Status TakeComparison(const std::string& result, NamedCall named,
+                                 ExtractOptions& options) {
+  if (options.call.empty()) options.call = std::move(named.name);
+  if (options.call.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 result + ": names no wrong call. Say which call to extract");
+  }
+  PL_TRY_ASSIGN(options.run, FoundFromResult(named.target, result));
+  if (options.golden.empty()) {
+    PL_TRY_ASSIGN(options.golden, FoundFromResult(named.golden, result));
+  }
+  return {};
 }
 
 // The options with what a comparison brings.
@@ -171,26 +223,27 @@ Result<ExtractOptions> Resolved(ExtractOptions options) {
   if (facts.kind == PathKind::kMissing) {
     return Error(ErrorCode::kNotFound, options.run + ": no such file or directory");
   }
-  std::string result = options.run;
+  std::string file = options.run;
   if (facts.kind == PathKind::kDirectory) {
-    PL_TRY_ASSIGN(result, NewestResult(options.run));
-  } else if (options.run.ends_with("dump.json")) {
-    result.clear();
+    PL_TRY_ASSIGN(file, NewestResult(options.run));
   }
-  if (!result.empty()) {
-    PL_TRY_ASSIGN(NamedCall named, ReadComparison(result));
-    if (options.call.empty()) options.call = named.name;
-    if (options.call.empty()) {
+  if (!file.empty()) {
+    NamedCall named;
+    PL_TRY_ASSIGN(const Document document, ReadDocument(file, named));
+    if (document == Document::kComparison) {
+      PL_TRY(TakeComparison(file, std::move(named), options));
+    } else if (document == Document::kOther) {
       return Error(ErrorCode::kInvalidArgument,
-                   result + ": names no wrong call. Say which call to extract");
+                   file +
+                       ": is neither a recording nor the result of a comparison (expected a "
+                       "dump.json or a compare_result_*.json)");
     }
-    options.run = std::move(named.target);
-    if (options.golden.empty()) options.golden = std::move(named.golden);
   }
   if (options.call.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 options.run + ": say which call to extract (expected a name such as "
-                               "Functional.softmax.0, or the result of a comparison)");
+                 options.run +
+                     ": say which call to extract (expected a name such as "
+                     "Functional.softmax.0, or the result of a comparison)");
   }
   for (std::string* path : {&options.run, &options.golden}) {
     if (path->empty() || path->ends_with(".json")) continue;
@@ -225,6 +278,14 @@ Result<size_t> FindCall(const CallPlan& plan, const std::string& call) {
                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
+// What draws random numbers only with some arguments (dropout) is found out when it runs.
+plumbline::Status RefuseRandom(const std::string& call) {
+  const std::optional<ApiName> name = ParseApiName(call);
+  if (!name || !IsRandom(name->api)) return {};
+  return Error(ErrorCode::kUnsupported,
+               call + ": draws random numbers: no two runs agree, so a test has nothing to expect");
+}
+
 std::string RequestLine(const ExtractOptions& options, const LoadedCall& target,
                         const LoadedCall& golden) {
   const std::string call = WithoutDirection(options.call);
@@ -239,8 +300,9 @@ std::string RequestLine(const ExtractOptions& options, const LoadedCall& target,
     line += fmt::format(",\"{}\":", key);
     json::AppendString(text, line);
   }
-  line += fmt::format(",\"reduce\":{},\"seconds\":{},\"bytes\":[{},{}]", options.reduce,
-                      options.seconds, target.bytes, golden.bytes);
+  line += fmt::format(",\"reduce\":{},\"seconds\":{},\"call_seconds\":{},\"bytes\":[{},{}]",
+                      options.reduce, options.seconds, options.call_seconds, target.bytes,
+                      golden.bytes);
   return line + ",\"target\":" + target.request + ",\"golden\":" + golden.request + "}";
 }
 
@@ -286,8 +348,8 @@ Result<LoadedCall> LoadCall(const CallSource& source) {
   if (prepared->backward_skip) loaded.backward_skip = prepared->backward_skip->Text();
   std::vector<std::byte> inputs(loaded.bytes);
   if (const auto filled = FillInputs(*prepared, inputs); !filled) {
-    return Error(ErrorCode::kUnsupported, fmt::format("{}: {}: {}", source.dump_json, source.call,
-                                                      filled.error().Text()));
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: {}: {}", source.dump_json, source.call, filled.error().Text()));
   }
   PL_TRY_ASSIGN(loaded.memory, SharedBytes::Create());
   PL_TRY(loaded.memory.Reset(std::max<size_t>(loaded.bytes, 1)));
@@ -301,21 +363,28 @@ Result<json::Value> AskWriter(const WriterProgram& program,
   std::vector<std::string> words = ModuleWords(program.module);
   words.insert(words.begin(), python);
   PL_TRY_ASSIGN(ChildProcess child, ChildProcess::Start(words, memory));
-  const Result<std::string> text = child.Ask(line);
-  if (!text) {
-    return Error(ErrorCode::kIo,
-                 fmt::format("{} -m {}: {}", python, program.module, text.error().message()));
+  Result<std::string> text = child.Ask(line);
+  while (text) {
+    PL_TRY_ASSIGN(json::Value answer, json::Value::Parse(*text));
+    if (const json::Value* note = answer.Find("note"); note != nullptr && note->AsText()) {
+      if (program.on_note) program.on_note(*note->AsText());
+      text = child.ReadLine();
+      continue;
+    }
+    if (const json::Value* error = answer.Find("error"); error != nullptr && error->AsText()) {
+      const bool is_io = answer.Find("is_io") != nullptr;
+      return Error(is_io ? ErrorCode::kIo : ErrorCode::kUnsupported, *error->AsText());
+    }
+    return answer;
   }
-  PL_TRY_ASSIGN(json::Value answer, json::Value::Parse(*text));
-  if (const json::Value* error = answer.Find("error"); error != nullptr && error->AsText()) {
-    return Error(ErrorCode::kUnsupported, *error->AsText());
-  }
-  return answer;
+  return Error(ErrorCode::kIo,
+               fmt::format("{} -m {}: {}", python, program.module, text.error().message()));
 }
 
 Result<ExtractedTest> ExtractCall(const ExtractOptions& given) {
   PL_TRY_ASSIGN(const ExtractOptions options, Resolved(given));
   const std::string call = WithoutDirection(options.call);
+  PL_TRY(RefuseRandom(call));
   PL_TRY_ASSIGN(const LoadedCall target, LoadCall({options.run, call, options.seed}));
   LoadedCall golden;
   if (options.golden.empty()) {
@@ -325,8 +394,9 @@ Result<ExtractedTest> ExtractCall(const ExtractOptions& given) {
     PL_TRY_ASSIGN(golden, LoadCall({options.golden, call, options.seed}));
   }
   const std::array<const SharedBytes*, 2> memory{&target.memory, &golden.memory};
-  const Result<json::Value> answer = AskWriter({options.python, "plumbline.precheck_run.extract"},
-                                               memory, RequestLine(options, target, golden));
+  const Result<json::Value> answer =
+      AskWriter({options.python, "plumbline.precheck_run.extract", options.on_note}, memory,
+                RequestLine(options, target, golden));
   if (!answer) return answer.error().In(call);
   PL_TRY_ASSIGN(ExtractedTest extracted, ReadAnswer(*answer, call));
   extracted.has_recorded_data = target.has_recorded_data;

@@ -5,6 +5,7 @@
 #define PLUMBLINE_PRECHECK_EXTRACT_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,17 +17,21 @@
 namespace plumbline::precheck {
 
 struct ExtractOptions {
-  // A recording (dump.json, rank or step directory), or the result of a comparison (its .json file
-  // or its directory, of which the newest counts), which brings `golden` and `call`.
+  // A recording (a dump.json of any name, a rank or step directory), or the result of a comparison
+  // (its .json file or its directory, of which the newest counts), which brings `golden` and
+  // `call`.
   std::string run;
   std::string call;    // "Tensor.__add__.22", also with a direction behind; empty: the named one
   std::string golden;  // a recording with the same call as it should be; empty: none
   std::string output_dir = "extracted";  // the folder is made in it
   std::string device = "cpu";            // where the test runs unless DEVICE says otherwise
   bool reduce = false;
-  double seconds = 60;   // most time for the reduction
-  uint64_t seed = 1234;  // of inputs that are drawn from statistics
-  std::string python;    // the interpreter; empty: FindPython()
+  double seconds = 60;        // most time for the reduction
+  double call_seconds = 600;  // after which the call is given up, wherever it runs
+  uint64_t seed = 1234;       // of inputs that are drawn from statistics
+  std::string python;         // the interpreter; empty: FindPython()
+  // What the user should know before this is done; one sentence.
+  std::function<void(const std::string& text)> on_note = {};
 };
 
 struct ExtractedTest {
@@ -38,10 +43,12 @@ struct ExtractedTest {
 };
 
 // Expected results are those of the golden run's arguments (without one: of the call's own) in
-// float64 on the CPU; a tensor that both runs pass at the same place is the target's.
+// float64 on the CPU; a tensor that both runs pass at the same place is the target's. The test is
+// written before it is made smaller.
 // kNotFound: a path, or the call in a recording, with the nearest name. kUnsupported: no call of
-// PyTorch's API, or one that cannot be run again (the message has the reason). kInvalidArgument: no
-// call is named. kCorrupt, kIo.
+// PyTorch's API, one that cannot be run again, that draws random numbers, or that no test can judge
+// (the message has the reason). kInvalidArgument: no call is named. kIo: nothing is written, or
+// what was there before. kCorrupt.
 Result<ExtractedTest> ExtractCall(const ExtractOptions& options);
 
 // ---- What programs that write about one call need ----
@@ -68,8 +75,10 @@ Result<LoadedCall> LoadCall(const CallSource& source);
 struct WriterProgram {
   std::string python;  // empty: FindPython()
   std::string module;
+  std::function<void(const std::string& text)> on_note = {};
 };
-// Sends the line and returns the answer. kUnsupported: what the program says is wrong. kIo: it ended.
+// Sends the line and returns the answer; hands on the notes in front of it. kUnsupported: what the
+// program says is wrong. kIo: a file cannot be written, or the program ended.
 Result<json::Value> AskWriter(const WriterProgram& program,
                               std::span<const SharedBytes* const> memory, const std::string& line);
 

@@ -12,6 +12,7 @@ from conftest import HERE, run, upstream_python
 
 sys.path.insert(0, str(HERE.parent / "python"))
 from recording import PLUMB
+from warm_interpreter import warm_python
 
 pytestmark = [pytest.mark.upstream, pytest.mark.slow]
 
@@ -43,7 +44,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def precheck(dump: Path, out: Path) -> Path:
     """Checks a recording on the CPU; its details file."""
     done = run([PLUMB, "precheck", dump, "-o", out, "--device_type", "cpu", "--sorted",
-                "--fail-on", "error", "--python", sys.executable])
+                "--fail-on", "error", "--python", warm_python()])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("no wrong API in "), done.stdout
     (details,) = out.glob("accuracy_checking_details_*.csv")

@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+import warm_interpreter
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUMB = os.environ.get("PLUMB") or str(ROOT / ".venv/bin/plumb")
 NETWORK = Path(__file__).with_name("ms_mint_network.py")
+# What the interpreters of most tests have imported already.
+MODULES = ("mindspore", "plumbline.precheck_run.mindspore", "plumbline.precheck_run.pytorch")
 QUICK_START = {
     "task": "statistics", "level": "L1", "dump_data_dir": None, "framework": "mindspore",
     "data": {"Mint.where.0.forward": {
@@ -38,9 +43,10 @@ QUICK_DETAILS = (b"\xef\xbb\xbfAPI Name,Bench Dtype,Tested Dtype,Shape,Cosine,Ma
 
 def plumb(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs plumb; its executors are of this interpreter."""
+    python = warm_interpreter.warm_python(MODULES)
     return subprocess.run(
         [PLUMB, *map(str, words)], capture_output=True, text=True, check=False, timeout=300,
-        env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
+        env={**os.environ, "PLUMBLINE_PYTHON": python})
 
 
 def file_in(directory: Path, kind: str) -> Path:
@@ -73,14 +79,7 @@ def call(*args: Any, **kwargs: Any) -> Any:
 
 def spoiled_python(directory: Path, code: str) -> Path:
     """An interpreter whose executors run `code`, which spoils something, before anything else."""
-    path = directory / "spoiled_python"
-    path.write_text(f"#!{sys.executable}\n"
-                    "import os, runpy, sys\n"
-                    f"{code}\n"
-                    "sys.argv = ['server']\n"
-                    "runpy.run_module('plumbline.precheck_run.server', run_name='__main__')\n")
-    path.chmod(0o755)
-    return path
+    return warm_interpreter.spoiled_python(directory / "spoiled_python", code, MODULES)
 
 
 def record(directory: Path, task: str) -> Path:
@@ -143,7 +142,11 @@ def test_a_trained_network_passes(statistics: Path, tmp_path: Path) -> None:
 
 
 def test_recorded_outputs_are_judged_without_mindspore(tensors: Path, tmp_path: Path) -> None:
-    python = spoiled_python(tmp_path, "sys.modules['mindspore'] = None")
+    python = tmp_path / "python_without_mindspore"
+    python.write_text(f"#!{sys.executable}\nimport runpy, sys\nsys.modules['mindspore'] = None\n"
+                      "sys.argv = ['server']\n"
+                      "runpy.run_module('plumbline.precheck_run.server', run_name='__main__')\n")
+    python.chmod(0o755)
     done = plumb("precheck", tensors, "-o", tmp_path / "out", "--python", python)
     assert done.returncode == 0, done.stderr
     result = rows(tmp_path / "out", "result")
@@ -180,7 +183,7 @@ mint.nn.functional.relu = lambda x: right(x) * 1.01
 
 
 def test_a_call_that_aborts_costs_itself(statistics: Path, tmp_path: Path) -> None:
-    python = spoiled_python(tmp_path, "from mindspore import mint\n"
+    python = spoiled_python(tmp_path, "import os\nfrom mindspore import mint\n"
                                       "mint.exp = lambda x: os.abort()")
     done = plumb("precheck", statistics, "-o", tmp_path / "out", "--python", python)
     assert done.returncode == 0, done.stderr

@@ -51,10 +51,15 @@ os._exit(status)
 """
 
 
-def device_environment(**more: str) -> dict[str, str]:
-    """The environment of a process that has the device, which is built if it is not."""
+@functools.cache
+def _build() -> None:
     subprocess.run([sys.executable, str(ROOT / "tests/test_device/build.py")], check=True,
                    stdout=subprocess.DEVNULL)
+
+
+def device_environment(**more: str) -> dict[str, str]:
+    """The environment of a process that has the device, which is built if it is not."""
+    _build()
     paths = [str(FOLDER), str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(":")]
     return os.environ | {"PYTHONPATH": ":".join(path for path in paths if path)} | more
 

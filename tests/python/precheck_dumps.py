@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recording import PLUMB
+from warm_interpreter import spoiled_python, warm_python
 
 SECONDS = 300
 
@@ -71,12 +72,12 @@ def small_model(count: int = 1) -> Dump:
 
 
 def precheck(dump: Path, output: Path, *words: Any,
-             device: str = "cpu") -> subprocess.CompletedProcess[str]:
-    """Runs `plumb precheck`."""
+             device: str = "cpu", fresh: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs `plumb precheck`. `fresh`: its interpreter has to import PyTorch."""
     return subprocess.run(
         [PLUMB, "precheck", dump, "-o", output, "--device_type", device, *map(str, words)],
         capture_output=True, text=True, check=False, timeout=SECONDS,
-        env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
+        env={**os.environ, "PLUMBLINE_PYTHON": sys.executable if fresh else warm_python()})
 
 
 def result_file(output: Path, kind: str = "result") -> Path:
@@ -96,13 +97,13 @@ def statuses(output: Path) -> dict[str, tuple[str, str]]:
     return {row[0]: (row[1], row[2]) for row in rows(output)}
 
 
-def broken_python(directory: Path, code: str) -> Path:
+def broken_python(directory: Path, code: str, *, fresh: bool = False) -> Path:
     """An interpreter whose executors run `code`, which spoils some API, before anything else."""
     path = directory / "broken_python"
-    path.write_text(f"#!{sys.executable}\n"
-                    "import os, runpy, sys, time\nimport torch\n"
-                    f"{code}\n"
-                    "sys.argv = ['server']\n"
+    code = f"import os, time\nimport torch\n{code}\n"
+    if not fresh:
+        return spoiled_python(path, code)
+    path.write_text(f"#!{sys.executable}\n{code}import runpy, sys\nsys.argv = ['server']\n"
                     "runpy.run_module('plumbline.precheck_run.server', run_name='__main__')\n")
     path.chmod(0o755)
     return path

@@ -8,6 +8,7 @@ What the models need is imported once; a child process, forked after that, train
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -24,6 +25,9 @@ TEXT: dict[str, Any] = {
     "intermediate_size": 48, "max_position_embeddings": 32, "num_key_value_heads": 2,
     "attn_implementation": "eager",  # products and softmax as calls of their own
 }
+
+
+FAMILIES = {"llama": "LlamaForCausalLM", "mixtral": "MixtralForCausalLM"}
 
 
 class ResidualNet(nn.Module):
@@ -96,6 +100,12 @@ def train(recorder: str, name: str, dtype: str, config: str) -> None:
 def main() -> int:
     recorder, *words = sys.argv[1:]
     failures = 0
+    # Modules that transformers would import when they are first asked for, in each child.
+    for name in set(words[::3]) & FAMILIES.keys():
+        getattr(transformers, FAMILIES[name])
+    if recorder == "plumbline.pytorch":  # upstream's changes what it finds
+        importlib.import_module(recorder)
+    gc.freeze()
     for name, dtype, config in zip(*[iter(words)] * 3, strict=True):
         sys.stdout.flush()
         child = os.fork()

@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from device_server import device_environment
 from precheck_dumps import Dump, integer, small_model, tensor
 from recording import PLUMB, config, run
+from warm_interpreter import spoiled_python, warm_python
 
 
-def plumb(*words: Any) -> subprocess.CompletedProcess[str]:
+def plumb(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PLUMBLINE_PYTHON": warm_python(), **options.pop("env", {})}
     return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, timeout=300,
-                          check=False, env=os.environ | {"PLUMBLINE_PYTHON": sys.executable})
+                          check=False, env=environment, **options)
+
+
+# Where plumbline cannot be imported.
+PYTEST = """
+import os, sys
+import torch
+sys.modules["plumbline"] = None
+import pytest
+os.environ.update(pair.split("=") for pair in sys.argv[2:])
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]]))
+"""
 
 
 def pytest_of(test: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the test where plumbline cannot be imported."""
-    blocked = test.parent / "blocked"
-    (blocked / "plumbline").mkdir(parents=True, exist_ok=True)
-    (blocked / "plumbline" / "__init__.py").write_text("raise ImportError('not needed')\n")
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
-        capture_output=True, text=True, timeout=300, check=False, cwd=test.parent,
-        env=os.environ | {"PYTHONPATH": str(blocked)} | environment)
+    return run(PYTEST, test, *map("=".join, environment.items()), check=False)
 
 
 def extracted(done: subprocess.CompletedProcess[str]) -> Path:
@@ -185,9 +193,139 @@ def test_names_of_a_recording_are_no_code(tmp_path: Path) -> None:
     assert pytest_of(test).returncode == 0
 
 
-def test_random_calls_give_what_was_expected(tmp_path: Path) -> None:
-    done = plumb("extract", small_model().write(tmp_path), "Functional.dropout.0", "-o", tmp_path)
-    assert pytest_of(extracted(done)).returncode == 0
+def test_random_calls_are_refused(tmp_path: Path) -> None:
+    plain = tensor([4, 8], low=0.0)
+    dump = small_model().call("Torch.bernoulli.0", [plain], [plain])
+    dump.call("Functional.dropout.1", [plain], [plain], training={"type": "bool", "value": False})
+    path = dump.write(tmp_path)
+    for call in ("Torch.bernoulli.0", "Functional.dropout.0"):
+        done = plumb("extract", path, call, "-o", tmp_path)
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
+        assert f"{call}: " in done.stderr and "draws random numbers" in done.stderr
+    assert pytest_of(extracted(plumb("extract", path, "Functional.dropout.1", "-o",
+                                     tmp_path))).returncode == 0
+
+
+def test_what_a_call_changes_is_what_it_gives(tmp_path: Path) -> None:
+    whole, part = tensor([4, 5]), tensor([2, 5])
+    index = [{"type": "slice", "value": [0, 2, None]}, {"type": "slice", "value": [None] * 3}]
+    dump = Dump().call("Tensor.__setitem__.0", [whole, index, part], [])
+    test = extracted(plumb("extract", dump.write(tmp_path), "Tensor.__setitem__.0", "-o", tmp_path))
+    assert pytest_of(test).returncode == 0
+    text = test.read_text()
+    assert "slice(0, 2, None)" in text
+    test.write_text(text.replace("slice(0, 2, None)", "slice(1, 3, None)"))
+    assert pytest_of(test).returncode == 1
+
+
+def test_a_recording_may_have_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    small_model().write(tmp_path).rename(path)
+    assert "passes here" in plumb("extract", path, "Torch.add.0", "-o", tmp_path).stdout
+    path.write_text('{"format": "something else"}')
+    done = plumb("extract", path, "Torch.add.0", "-o", tmp_path)
+    assert done.returncode == 2 and "is neither a recording nor" in done.stderr
+
+
+# ---- Paths of a comparison
+
+
+def test_a_comparison_may_have_been_made_elsewhere(result: Path, tmp_path: Path) -> None:
+    root = result.parent
+    done = plumb("compare", "wrong/out/step0", "good/out/step0", "-o", "relative", cwd=root)
+    assert done.returncode == 0, done.stderr
+    (path,) = (root / "relative").glob("compare_result_*.json")
+    assert json.loads(path.read_text())["target"] == "wrong/out/step0/rank/dump.json"
+    done = plumb("extract", root / "relative", "-o", tmp_path, cwd=tmp_path)
+    assert "fails here on cpu" in done.stdout, done.stderr
+    # Of two that it may be none is taken.
+    os.symlink(root / "good", tmp_path / "wrong")
+    done = plumb("extract", root / "relative", "-o", tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and "which may be" in done.stderr, done.stderr
+    path.rename(tmp_path / path.name)
+    (tmp_path / "wrong").unlink()
+    done = plumb("extract", tmp_path / path.name, "-o", tmp_path, cwd=tmp_path)
+    assert done.returncode == 3 and done.stderr.count("\n") == 1
+    assert f"{path.name}: wrong/out/step0/rank/dump.json: no such file" in done.stderr, done.stderr
+
+
+# ---- Calls that crash or hang, and disks that are full
+
+
+def on_device(kind: str, *words: Any, seconds: float = 1.0) -> dict[str, Any]:
+    """Arguments of Popen for a call of the test device that is wrong."""
+    defect = json.dumps([{"op": "silu", "kind": kind}])
+    environment = device_environment(PLUMBLINE_TEST_DEVICE_DEFECTS=defect)
+    environment["PLUMBLINE_PYTHON"] = warm_python(path=environment["PYTHONPATH"])
+    words = (PLUMB, "extract", *words, "Functional.silu.0", "--device", "testdev", "--api_timeout",
+             seconds)
+    return {"args": [str(word) for word in words], "env": environment, "text": True,
+            "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def silu(directory: Path) -> Path:
+    plain = tensor([8, 16])
+    return Dump().call("Functional.silu.0", [plain], [plain]).write(directory)
+
+
+@pytest.mark.parametrize(("kind", "said"), [
+    ("abort", "crashes: signal 6 (Aborted)"), ("hang", "does not come back within 1 s")])
+def test_a_call_that_does_not_return_is_told(tmp_path: Path, kind: str, said: str) -> None:
+    done = subprocess.run(**on_device(kind, silu(tmp_path), "-o", tmp_path), check=False)
+    text = extracted(done).read_text()
+    assert done.stdout.startswith(f"Functional.silu.0: fails here on testdev: {said}\n"), done
+    assert ("dump_traceback_later(1" in text) == (kind == "hang")
+    assert pytest_of(tmp_path / "Functional.silu.0/test_Functional_silu_0.py",
+                     DEVICE="cpu").returncode == 0
+
+
+def test_a_crash_is_made_smaller(tmp_path: Path) -> None:
+    done = subprocess.run(**on_device("abort", silu(tmp_path), "-o", tmp_path, "--reduce"),
+                          check=False)
+    assert re.search(r"reduced: 512 bytes of tensors to 4;", done.stdout), done
+    assert sorted(path.name for path in (tmp_path / "Functional.silu.0").iterdir()) == [
+        "reduced.pt", "test_Functional_silu_0.py"]
+
+
+def test_the_whole_test_outlives_an_interrupt(tmp_path: Path) -> None:
+    with subprocess.Popen(**on_device("hang", silu(tmp_path), "-o", tmp_path, "--reduce",
+                                      "--time_limit", 100)) as process:
+        assert process.stderr is not None
+        note = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    test = tmp_path / "Functional.silu.0/test_Functional_silu_0.py"
+    assert f"note: written: {test}; " in note
+    assert sorted(path.name for path in test.parent.iterdir()) == ["data.pt", test.name]
+    assert pytest_of(test, DEVICE="cpu").returncode == 0
+
+
+def test_a_call_that_no_cpu_can_make_is_refused(tmp_path: Path) -> None:
+    dump = silu(tmp_path)
+    for code, said in (("os.abort()", "crashes: signal 6 (Aborted) there"),
+                       ("time.sleep(100)", "does not come back within 1 s there"),
+                       ("1 / 0", "raises there: ZeroDivisionError")):
+        python = spoiled_python(tmp_path / "python", "import os, time, torch\n"
+                                f"torch.nn.functional.silu = lambda *x, **y: {code}")
+        done = plumb("extract", dump, "Functional.silu.0", "-o", tmp_path / "out", "--api_timeout",
+                     1, env={"PLUMBLINE_PYTHON": str(python)})
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
+        assert said in done.stderr and not (tmp_path / "out").exists(), done.stderr
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    # The limit acts as a full disk does, with EFBIG instead of ENOSPC.
+    python = spoiled_python(tmp_path / "python", "import resource\n"
+                            "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, -1))")
+    done = plumb("extract", small_model().write(tmp_path), "Torch.add.0", "-o",
+                 tmp_path / "some/where", env={"PLUMBLINE_PYTHON": str(python)})
+    assert done.returncode == 6 and done.stderr.count("\n") == 1, done.stderr
+    assert "some/where/Torch.add.0/data.pt: cannot be written: File too large" in done.stderr
+    assert not (tmp_path / "some").exists()
+
+
+# ---- The rest
 
 
 def test_a_backward_that_cannot_run_is_said(tmp_path: Path) -> None:

@@ -23,13 +23,14 @@ from precheck_dumps import (
     tensor,
 )
 from recording import PLUMB
+from warm_interpreter import warm_python
 
 GOOD = ("pass", "pass")
 
 
 def test_a_healthy_device_passes(tmp_path: Path) -> None:
     dump = small_model().write(tmp_path)
-    done = precheck(dump, tmp_path / "out", "--sorted")
+    done = precheck(dump, tmp_path / "out", "--sorted", fresh=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("no wrong API in 5 calls ("), done.stdout
     assert statuses(tmp_path / "out") == {
@@ -199,7 +200,7 @@ UPSTREAM = ("msprobe", "-f", "pytorch")
 
 def upstream(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
-                          timeout=SECONDS, env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
+                          timeout=SECONDS, env={**os.environ, "PLUMBLINE_PYTHON": warm_python()})
 
 
 @pytest.mark.parametrize("command", [

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from precheck_dumps import SECONDS, broken_python, precheck, result_file, rows, small_model, tensor
+from warm_interpreter import warm_python
 
 import plumbline
 
@@ -23,6 +24,12 @@ linear = torch.nn.functional.linear
 def wrong(x, weight, bias):
     return linear(x, weight, bias) + (0.5 if x.dtype == torch.float32 else 0)
 torch.nn.functional.linear = wrong"""
+
+
+@pytest.fixture(autouse=True)
+def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no test names an interpreter."""
+    monkeypatch.setenv("PLUMBLINE_PYTHON", warm_python())
 
 
 def test_rows_are_those_of_the_command(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from device_server import device_environment
 from precheck_dumps import SECONDS, Dump, integer, tensor
 from rank_dumps import INF, NAN, forward, write_step
 from recording import PLUMB
+from warm_interpreter import warm_python
 
 HEADER = ["API Name", "Input Overflow", "CPU Overflow", "Device Overflow", "Result", "Message"]
 
@@ -24,7 +24,7 @@ HEADER = ["API Name", "Input Overflow", "CPU Overflow", "Device Overflow", "Resu
 def plumb(*words: Any) -> subprocess.CompletedProcess[str]:
     """Runs the program with the interpreter of the tests."""
     return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
-                          timeout=SECONDS, env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
+                          timeout=SECONDS, env={**os.environ, "PLUMBLINE_PYTHON": warm_python()})
 
 
 def check(dump: Path, output: Path, *words: Any) -> subprocess.CompletedProcess[str]:
@@ -127,10 +127,11 @@ def test_broken_dumps_are_one_clear_line(tmp_path: Path) -> None:
 
 def check_on_device(dump: Path, output: Path, **environment: str) -> dict[str, list[str]]:
     """The rows of a run on the test device."""
+    settings = device_environment(**environment)
+    settings["PLUMBLINE_PYTHON"] = warm_python(path=settings["PYTHONPATH"])
     done = subprocess.run(
         [PLUMB, "run_overflow_check", dump, "-o", output, "--device_type", "testdev"],
-        capture_output=True, text=True, check=False, timeout=SECONDS,
-        env=device_environment(PLUMBLINE_PYTHON=sys.executable, **environment))
+        capture_output=True, text=True, check=False, timeout=SECONDS, env=settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return rows(output)
 

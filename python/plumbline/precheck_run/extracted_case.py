@@ -1,5 +1,5 @@
-"""One recorded call taken out of its run: its tensors, its arguments on one or two sides, how far
-its results are from those in float64, and whether that is too far.
+"""One recorded call taken out of its run: its tensors, its arguments on one or two sides, and how
+it is made again.
 
 Nothing here reads or writes a file.
 """
@@ -14,15 +14,9 @@ from typing import Any
 
 import torch
 
-from plumbline.precheck_run.executor import one_line
 from plumbline.precheck_run.pytorch import DTYPES, find_api, make_dtype, make_memory_format
 from plumbline.precheck_run.values import BadArgumentError, Makers, decode
 
-# A result may be this many times farther from the one in float64 than the same call on this CPU in
-# the recorded type is, which leaves room for another order of sums.
-ROOM = 8.0
-# And this many units of the last place of its type, where the CPU happens to be exact.
-UNITS = 4.0
 # In front of the names of tensors that only the golden run has.
 GOLDEN = "golden_"
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -67,28 +61,6 @@ class Case:
     def right(self) -> Side:
         """The side whose results are expected."""
         return self.golden or self.target
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Results in float64, and how far others may be from them; by name ("output.0")."""
-
-    values: dict[str, torch.Tensor]
-    limits: dict[str, float]  # largest absolute difference; 0: equal
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What came of a call on one side."""
-
-    problem: str = ""  # "output.0 is off by 3.1e-05 (limit 2e-07)"; empty: all is within limits
-    error: str = ""  # the call could not be made
-    results: dict[str, torch.Tensor] = field(default_factory=dict)
-
-    @property
-    def fails(self) -> bool:
-        """Whether results are too far from those expected."""
-        return bool(self.problem)
 
 
 def load(request: dict[str, Any], target: memoryview, golden: memoryview) -> Case:
@@ -217,8 +189,17 @@ class Setting:
     dtype: torch.dtype | None = None  # None: as recorded
 
 
-def run(case: Case, side: Side, setting: Setting) -> dict[str, torch.Tensor]:
-    """Makes the call; its results on the CPU by name: "output.0", "gradient of arg0"."""
+@dataclass(frozen=True)
+class Made:
+    """What came of a call."""
+
+    results: dict[str, torch.Tensor]  # on the CPU, by name: "output.0", "gradient of arg0"
+    is_in_place: bool  # it returned nothing: its first argument, which it changed, is the output
+    is_random: bool  # it drew random numbers (known on the CPU alone)
+
+
+def run(case: Case, side: Side, setting: Setting) -> Made:
+    """Makes the call. Raises whatever it raises."""
     given: dict[str, torch.Tensor] = {}
     leaves: dict[str, torch.Tensor] = {}
 
@@ -234,10 +215,13 @@ def run(case: Case, side: Side, setting: Setting) -> dict[str, torch.Tensor]:
     args = [_filled(value, make, setting) for value in side.args]
     kwargs = {name: _filled(value, make, setting) for name, value in side.kwargs.items()}
     torch.manual_seed(0)
+    state = torch.get_rng_state()
     is_mixed = case.autocast is not None and setting.dtype is None
     with torch.autocast(torch.device(setting.device).type, case.autocast, enabled=is_mixed):
         output = find_api(case.type, case.api)(*args, **kwargs)
-    outputs = list(_tensors(output))
+    is_random = not torch.equal(state, torch.get_rng_state())
+    is_in_place = output is None and bool(args)
+    outputs = list(_tensors(args[0] if is_in_place else output))
     results = {f"output.{i}": tensor.detach().cpu() for i, tensor in enumerate(outputs)}
     if case.grads and leaves:
         pairs = [(tensor, raised(case.tensors[grad.name], setting.dtype).to(setting.device))
@@ -248,7 +232,7 @@ def run(case: Case, side: Side, setting: Setting) -> dict[str, torch.Tensor]:
                                     allow_unused=True)
         results |= {f"gradient of {name.removeprefix(GOLDEN)}": grad.detach().cpu()
                     for name, grad in zip(leaves, found, strict=True) if grad is not None}
-    return results
+    return Made(results, is_in_place, is_random)
 
 
 def raised(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
@@ -286,81 +270,6 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from _tensors(item)
-
-
-def expect(case: Case) -> Expected:
-    """What the right side gives in float64, and the limits: ROOM times the error that this CPU
-    makes in the recorded type, and UNITS of the last place of the largest result.
-
-    Raises whatever the call raises.
-    """
-    exact = run(case, case.right, Setting(dtype=torch.float64))
-    if not exact:
-        raise ValueError("the call returns nothing that could be compared")
-    plain = run(case, case.right, Setting())
-    limits = {}
-    for name, value in exact.items():
-        own = plain.get(name)
-        if own is not None and own.is_floating_point() and value.is_floating_point():
-            value = exact[name] = _rounded_to_infinity(value, own.dtype)
-        if own is None or not (own.is_floating_point() or own.is_complex()):
-            limits[name] = 0.0
-            continue
-        finite = value[value.isfinite()].abs()
-        largest = float(finite.max()) if finite.numel() else 0.0
-        unit = torch.finfo(own.dtype).eps * largest
-        limits[name] = max(ROOM * _largest_difference(own, value), UNITS * unit)
-    return Expected(exact, limits)
-
-
-def _rounded_to_infinity(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What the recorded type cannot hold is infinite in it on every device."""
-    beyond = value.abs() > torch.finfo(dtype).max
-    return torch.where(beyond, value.sign() * math.inf, value)
-
-
-def _largest_difference(own: torch.Tensor, value: torch.Tensor) -> float:
-    both = own.to(value.dtype)
-    ok = both.isfinite() & value.isfinite()
-    return float((both - value)[ok].abs().max()) if bool(ok.any()) else 0.0
-
-
-def judge(case: Case, side: Side, device: str, expected: Expected) -> Judgement:
-    """Makes the call on a device, in the recorded types, and compares."""
-    try:
-        results = run(case, side, Setting(device))
-    except Exception as error:
-        return Judgement(error=one_line(error))
-    return Judgement(problem=first_problem(results, expected), results=results)
-
-
-def first_problem(results: dict[str, torch.Tensor], expected: Expected) -> str:
-    """What is wrong with the first result that is; empty: nothing."""
-    for name, value in expected.values.items():
-        own = results.get(name)
-        if own is None:
-            return f"{name} is missing"
-        if own.shape != value.shape:
-            return f"{name} has the shape {tuple(own.shape)} (expected {tuple(value.shape)})"
-        problem = _difference(own, value, expected.limits[name])
-        if problem:
-            return f"{name} {problem}"
-    return ""
-
-
-def _difference(own: torch.Tensor, value: torch.Tensor, limit: float) -> str:
-    if own.numel() == 0:
-        return ""
-    if limit == 0 and not (own.is_floating_point() or own.is_complex()):
-        wrong = int((own != value.to(own.dtype)).sum())
-        return f"has {wrong} wrong of {own.numel()} elements" if wrong else ""
-    both = own.to(value.dtype)
-    same = (both == value) | (both.isnan() & value.isnan())
-    gap = torch.where(same, torch.zeros_like(both.abs()), (both - value).abs())
-    if bool(gap.isnan().any()):
-        return "is NaN where a number is expected, or the other way round"
-    worst = float(gap.max())
-    return f"is off by {worst:.4g} (limit {limit:.4g})" if not worst <= limit else ""
 
 
 def with_sides(case: Case, change: Any) -> Case:

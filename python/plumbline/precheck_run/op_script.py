@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from plumbline.precheck_run.case_script import call_text, function_text
-from plumbline.precheck_run.extract import serve_one, write_all
+from plumbline.precheck_run.case_script import GRADIENTS, TENSORS, call_text, function_text
+from plumbline.precheck_run.extract import save, serve_one, write_all
 from plumbline.precheck_run.extracted_case import load, names_in
 
 # By the standard of an API: what the printed table is called, and its rows.
@@ -30,7 +29,8 @@ STANDARDS = ("binary_consistency", "absolute_threshold", "ulp_compare", "thousan
 _PROGRAM = Path(__file__).with_name("op_program.txt")
 
 
-def write(request: dict[str, Any], memories: list[memoryview]) -> dict[str, Any]:
+def write(request: dict[str, Any], memories: list[memoryview],
+          tell: Callable[[str], None]) -> dict[str, Any]:
     """Writes the program and its tensors; where they are.
 
     Raises:
@@ -55,11 +55,12 @@ def write(request: dict[str, Any], memories: list[memoryview]) -> dict[str, Any]
         "STANDARD": request["standard"],
         "GRADS": repr(grads), "WANTED": repr(wanted if grads else []),
         "REPEATS": str(request["repeats"]), "SEED": str(request["seed"]),
+        "TENSORS": TENSORS.strip(), "GRADIENTS": GRADIENTS.strip(),
     }
     text = re.sub("@([A-Z]+)@", lambda found: values[found[1]], text)
     directory = Path(request["directory"])
     script = directory / f"{name}.py"
-    write_all({directory / f"{name}.pt": lambda path: torch.save(case.tensors, path),
+    write_all({directory / f"{name}.pt": lambda path: save(case.tensors, path),
                script: lambda path: path.write_text(text, encoding="utf-8")})
     return {"script": str(script)}
 

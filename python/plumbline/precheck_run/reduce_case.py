@@ -4,7 +4,7 @@ optional arguments and on the backward."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,6 @@ from plumbline.precheck_run.extracted_case import (
     GOLDEN,
     Case,
     Side,
-    expect,
-    judge,
     names_in,
     used_names,
     with_sides,
@@ -31,39 +29,38 @@ class Reduction:
     is_out_of_time: bool = False
 
 
-def reduce_case(case: Case, device: str, seconds: float) -> tuple[Case, Reduction]:
-    """The smallest case found within `seconds` that still fails on `device`.
+def kind_of(problem: str) -> str:
+    """Which result fails and how, without the numbers; empty: it does not fail."""
+    return " ".join(word for word in problem.split("(")[0].split() if word[0].isalpha())
 
-    Requires: `case` fails there.
+
+def reduce_case(case: Case, seconds: float,
+                problem_of: Callable[[Case, float], str]) -> tuple[Case, Reduction]:
+    """The smallest case found within `seconds` that fails in the same way.
+
+    Args:
+        case: it fails.
+        seconds: altogether.
+        problem_of: what is wrong with a case, found out within a number of seconds; empty: nothing,
+            or it was not found out.
     """
     reduction = Reduction()
     end = time.monotonic() + seconds
-    problem = _problem_of(case, device)
-    changed = True
+    problem = kind_of(problem_of(case, seconds))
+    changed = bool(problem)
     while changed and not reduction.is_out_of_time:
         changed = False
         for candidate in _smaller(case):
-            if time.monotonic() > end:
+            left = end - time.monotonic()
+            if left <= 0:
                 reduction.is_out_of_time = True
                 break
             reduction.tried += 1
-            if _problem_of(candidate, device) == problem:
+            if kind_of(problem_of(candidate, left)) == problem:
                 reduction.kept += 1
                 case, changed = candidate, True
                 break
     return _without_unused(case), reduction
-
-
-def _problem_of(case: Case, device: str) -> str:
-    """Which result fails and how, without the numbers; empty: it does not fail."""
-    try:
-        expected = expect(case)
-    except Exception:  # the right side cannot be made any more: too small, out of range
-        return ""
-    if all(value.numel() == 0 for value in expected.values.values()):
-        return ""
-    problem = judge(case, case.target, device, expected).problem
-    return " ".join(word for word in problem.split("(")[0].split() if word[0].isalpha())
 
 
 def _smaller(case: Case) -> Iterator[Case]:

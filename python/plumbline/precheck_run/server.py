@@ -39,7 +39,7 @@ CONTROL = 3
 FIRST_SLOT = 4
 # The last two: MindTorch as side under test, and PyTorch where MindTorch stands before it.
 FRAMEWORKS = ("pytorch", "mindspore", "mindtorch", "native_torch")
-_PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG = 1
 # Thread pools that libraries would start when they are imported, and the check for CUDA that does
 # not initialise its driver.
 _QUIET_IMPORT = {
@@ -170,9 +170,9 @@ class Zygote:
         status = 1
         try:
             # Not even a zygote that is killed leaves executors behind.
-            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == self._pid:  # else it was killed before
-                _expect_little()
+                expect_little()
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 work()
@@ -225,7 +225,7 @@ class Zygote:
             self._control.sendall(_line(message))
 
 
-def _expect_little() -> None:
+def expect_little() -> None:
     """This process may crash or take all memory: without a core file, and before others."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
