@@ -660,15 +660,17 @@ class Grader {
     return true;
   }
 
-  // Whether the rounding of the result, whose exponential the backward takes, explains the error.
+  // Whether the error of the result, whose exponential the backward takes, explains that of the
+  // gradient. It is judged with the forward.
   bool IsOfRoundedResult(const FloatMetrics& metrics, DType computed_in, OutputRow* row) const {
     if (direction_ == Direction::kForward || !ExponentiatesItsResult(api_)) return false;
-    const double largest = LargestResult(options_.given);
-    const double share = std::expm1(kResultRoundings * UnitRoundoff(computed_in) * largest);
+    const double result_error = LargestResultError(options_.given);
+    const double share =
+        std::expm1(result_error) + kResultRoundings * UnitRoundoff(computed_in);
     if (!(metrics.max_abs_error <= share * metrics.bench_max)) return false;
-    Say(fmt::format("The gradient is the exponential of the result, whose rounding (it is up to "
-                    "{}) alone changes it by {} %.",
-                    Digits(largest), Digits(100 * share)),
+    Say(fmt::format("The gradient is the exponential of the result, which is off by up to {}: that "
+                    "alone may change it by {} %.",
+                    Digits(result_error), Digits(100 * share)),
         row);
     return true;
   }

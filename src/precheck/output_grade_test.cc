@@ -250,6 +250,7 @@ struct GradientCase {
   std::vector<double> bench;
   std::vector<float> device;
   std::string api = "softmax";
+  std::vector<double> device_result = {};
 };
 OutputRow GradeGradient(const GradientCase& what, DType device_dtype = DType::kFloat32,
                         std::optional<DType> autocast = std::nullopt) {
@@ -259,12 +260,14 @@ OutputRow GradeGradient(const GradientCase& what, DType device_dtype = DType::kF
   call.grads.emplace({inputs.Floats(what.incoming)});
   call.autocast = autocast;
   const CallValue forward = b.Doubles(what.result);
+  const CallValue device_forward =
+      d.Floats({what.device_result.begin(), what.device_result.end()});
   const bool is_half = device_dtype == DType::kBFloat16;
   const CallValue bench =
       List({is_half ? b.Floats({what.bench.begin(), what.bench.end()}) : b.Doubles(what.bench)});
   const CallValue device = List({is_half ? d.BFloats(what.device) : d.Floats(what.device)});
   GradeOptions options;
-  options.given = {&call, inputs.memory(), &forward, b.memory()};
+  options.given = {&call, inputs.memory(), {&forward, b.memory()}, {&device_forward, d.memory()}};
   const ReturnedPair pair = {&bench, b.memory(), &device, d.memory()};
   return GradeDirection("Functional." + what.api + ".0", what.api, Direction::kBackward, pair,
                         options)
@@ -313,7 +316,7 @@ TEST(OutputGrade, ASumThatCancelsIsNoError) {
   call.args.push_back(inputs.Floats({3, -1, -2, 1e-3F, -1e-3F}));
   const CallValue bench = b.Doubles({1e-17}), device = d.Floats({1e-7F}), wrong = d.Floats({1e-3F});
   GradeOptions options;
-  options.given = {&call, inputs.memory(), nullptr, {}};
+  options.given = {&call, inputs.memory(), {}, {}};
   const auto status = [&](const CallValue& of_device) {
     return GradeDirection("Torch.sum.0", "sum", Direction::kForward,
                           {&bench, b.memory(), &of_device, d.memory()}, options)
@@ -327,14 +330,14 @@ TEST(OutputGrade, ASumThatCancelsIsNoError) {
 TEST(OutputGrade, AnExponentialOfTheRoundedResultIsNoError) {
   GradientCase what = {{20, 16, 15, 14}, {1}, {20.03},
                        {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F},
-                       "logsumexp"};
+                       "logsumexp", {20}};
   const OutputRow row = GradeGradient(what, DType::kBFloat16);
   EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
   EXPECT_NE(row.message.find("the exponential of the result"), std::string::npos);
-  what.device[0] = 1.3F;
+  what.device[0] = 1.06F;
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
   what = {{20, 16, 15, 14}, {1}, {20.03},
-          {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F}, "norm"};
+          {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F}, "norm", {20}};
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
 }
 

@@ -80,7 +80,10 @@ class TorchCalls : public CheckedCalls {
   static DirectionOutcome Grade(Direction direction, const RanCall& ran, const ReturnedPair& pair) {
     const PreparedCall& call = ran.to_run->call;
     GradeOptions options;
-    options.given = {&call, ran.inputs, &*ran.bench->forward, ran.bench_memory};
+    options.given = {&call,
+                     ran.inputs,
+                     {&*ran.bench->forward, ran.bench_memory},
+                     {&*ran.device->forward, ran.device_memory}};
     return GradeDirection(call.name, call.api, direction, pair, options);
   }
 

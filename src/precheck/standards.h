@@ -38,8 +38,8 @@ std::string_view DisplayName(Standard standard);
 bool IsQuantization(std::string_view api);
 // True if only the first of the outputs of a forward call is compared.
 bool ComparesFirstOutputOnly(std::string_view api);
-// True if the gradient of `api` is the exponential of its own rounded result: an error of the result
-// is one of the gradient times the magnitude of the result.
+// True if the gradient of `api` is the exponential of its own rounded result: an absolute error of
+// the result is a relative one of the gradient.
 bool ExponentiatesItsResult(std::string_view api);
 // True if a call by this full name ("Functional.dropout.0") is judged by its shares of zeros.
 bool IsDropout(std::string_view call_name);
@@ -57,8 +57,7 @@ inline constexpr double kTenThousandthShareAbove = 1 - kTenThousandth;
 // A side whose largest magnitude is not above this has no direction: all of it is zero.
 inline constexpr double kZeroMagnitude = 2.220446049250313e-16;
 inline constexpr double kQuantizedMaxAbsError = 1;
-// Ours: roundings of a result of which the backward takes the exponential (its own, and those of
-// the sums behind it).
+// Ours: roundings of a gradient that is the exponential of a result, beside the error of that.
 inline constexpr double kResultRoundings = 2;
 // Shares of zeros behind a dropout: how far apart they may not be, from how many elements on.
 inline constexpr double kDropoutShareBelow = 0.1;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -70,8 +72,37 @@ double Share(uint64_t many, uint64_t few) {
 
 Magnitudes ResultsOf(const GivenToCall& given) {
   std::vector<TensorPlace> tensors;
-  if (given.forward != nullptr) AddTensors(*given.forward, &tensors);
-  return Together(tensors, given.forward_memory);
+  if (given.bench.value != nullptr) AddTensors(*given.bench.value, &tensors);
+  return Together(tensors, given.bench.memory);
+}
+
+bool LiesIn(const TensorPlace& place, Memory memory) {
+  const Result<size_t> bytes = BytesOf(place);
+  return bytes && place.offset <= memory.size() && *bytes <= memory.size() - place.offset;
+}
+
+// Of two tensors; NaN where they cannot be compared.
+double LargestError(const TensorPlace& bench, const TensorPlace& device, const GivenToCall& given) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  const auto is_real = [](DType dtype) { return InfoOf(dtype).kind == DTypeKind::kFloat; };
+  const bool are_alike =
+      bench.shape == device.shape && is_real(bench.dtype) && is_real(device.dtype);
+  if (!are_alike || !LiesIn(bench, given.bench.memory) || !LiesIn(device, given.device.memory)) {
+    return kUnknown;
+  }
+  const size_t bench_bytes = InfoOf(bench.dtype).size_bytes;
+  const size_t device_bytes = InfoOf(device.dtype).size_bytes;
+  const size_t count = *BytesOf(bench) / bench_bytes;
+  const std::byte* const b = given.bench.memory.data() + bench.offset;
+  const std::byte* const d = given.device.memory.data() + device.offset;
+  double largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double error = std::abs(ElementAsDouble(device.dtype, d + i * device_bytes) -
+                                  ElementAsDouble(bench.dtype, b + i * bench_bytes));
+    if (std::isnan(error)) return kUnknown;
+    largest = std::max(largest, error);
+  }
+  return largest;
 }
 
 }  // namespace
@@ -97,6 +128,20 @@ double GradientScale(const GivenToCall& given, size_t argument) {
          std::sqrt(terms);
 }
 
-double LargestResult(const GivenToCall& given) { return ResultsOf(given).largest; }
+double LargestResultError(const GivenToCall& given) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  if (given.bench.value == nullptr || given.device.value == nullptr) return kUnknown;
+  std::vector<TensorPlace> bench, device;
+  AddTensors(*given.bench.value, &bench);
+  AddTensors(*given.device.value, &device);
+  if (bench.empty() || bench.size() != device.size()) return kUnknown;
+  double largest = 0;
+  for (size_t i = 0; i < bench.size(); ++i) {
+    const double error = LargestError(bench[i], device[i], given);
+    if (std::isnan(error)) return kUnknown;
+    largest = std::max(largest, error);
+  }
+  return largest;
+}
 
 }  // namespace plumbline::precheck

@@ -13,12 +13,17 @@
 
 namespace plumbline::precheck {
 
-// What a call was given and what the benchmark made of it. Everything is borrowed.
+// What a forward returned on one side; null: not known.
+struct ForwardResult {
+  const CallValue* value = nullptr;
+  std::span<const std::byte> memory = {};
+};
+
+// What a call was given and what its forward made of it. Everything is borrowed.
 struct GivenToCall {
-  const PreparedCall* call = nullptr;  // null: not known
-  std::span<const std::byte> inputs;   // that the tensors of the call lie in
-  const CallValue* forward = nullptr;  // what the benchmark's forward returned; null: not known
-  std::span<const std::byte> forward_memory;
+  const PreparedCall* call = nullptr;       // null: not known
+  std::span<const std::byte> inputs = {};  // that the tensors of the call lie in
+  ForwardResult bench = {}, device = {};
 };
 
 // Roundings of the largest term that may be left where all terms cancel: each term has a few, and
@@ -37,8 +42,9 @@ double ForwardScale(const GivenToCall& given, uint64_t result_elements);
 // derivatives are ratios of results and arguments; shared out where the call reduces its argument.
 double GradientScale(const GivenToCall& given, size_t argument);
 
-// The largest finite magnitude in what the forward returned; 0: not known.
-double LargestResult(const GivenToCall& given);
+// The largest difference of the forward's results on both sides, where they have the same shapes.
+// NaN: not known, or there is one.
+double LargestResultError(const GivenToCall& given);
 
 }  // namespace plumbline::precheck
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -23,10 +24,12 @@ class Given {
     }
     return CallValue(place);
   }
-  [[nodiscard]] GivenToCall given() const { return {&call, memory_, &forward, memory_}; }
+  [[nodiscard]] GivenToCall given() const {
+    return {&call, memory_, {&forward, memory_}, {&device_forward, memory_}};
+  }
 
   PreparedCall call;
-  CallValue forward;
+  CallValue forward, device_forward;
 
  private:
   std::vector<std::byte> memory_;
@@ -52,7 +55,20 @@ TEST(RoundingScale, OfAGradientFollowsTheDerivative) {
   EXPECT_EQ(GradientScale(one.given(), 0), 2);
   EXPECT_EQ(GradientScale(one.given(), 1), 1);  // a flat argument: not below the result itself
   EXPECT_EQ(GradientScale(one.given(), 2), 0);  // there is no such argument
-  EXPECT_EQ(LargestResult(one.given()), 4);
+}
+
+TEST(RoundingScale, TheErrorOfTheResultIsKnownWhereBothSidesAreAlike) {
+  Given one;
+  one.forward = one.Floats({1, 2, -3});
+  EXPECT_TRUE(std::isnan(LargestResultError(one.given())));  // the device returned nothing
+  one.device_forward = one.Floats({1, 2.25F, -3.5F});
+  EXPECT_EQ(LargestResultError(one.given()), 0.5);
+  one.device_forward = one.Floats({1, 2.25F});
+  EXPECT_TRUE(std::isnan(LargestResultError(one.given())));
+  one.device_forward = one.Floats({1, std::numeric_limits<float>::quiet_NaN(), -3});
+  EXPECT_TRUE(std::isnan(LargestResultError(one.given())));
+  one.device_forward.As<TensorPlace>()->offset = 1 << 20;
+  EXPECT_TRUE(std::isnan(LargestResultError(one.given())));
 }
 
 TEST(RoundingScale, OfAMeanIsSharedOut) {
