@@ -2,8 +2,8 @@
 
     python benchmarks/precheck/whole_command.py [--upstream PYTHON] [--case NAME] [--runs N]
 
-Cases: llama_step, all calls of one training step of the reference model (benchmarks/end_to_end/
-reference_model.py), recorded by plumbline with task statistics, forward and backward; tiny_adds,
+Cases: llama_step, the 385 calls (by transformers 5) of one training step of a Llama of 7 layers
+with random weights, recorded by plumbline with task statistics, forward and backward; tiny_adds,
 10,000 additions of 4 x 8 numbers. The device under test is the CPU. Before a time is printed, every
 call must have a row, and every row must pass but for skipped ones, which are counted.
 --upstream names an interpreter with mindstudio-probe 1.2.2, whose run_ut takes a prefix of the same
@@ -31,13 +31,17 @@ TINY_CALLS = 10_000
 UPSTREAM_CALLS = 120
 RECORD = """
 import sys
-sys.path.insert(0, sys.argv[1])
-import reference_model
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 from plumbline.pytorch import PrecisionDebugger
-training = reference_model.build()
-debugger = PrecisionDebugger(task="statistics", level="L1", dump_path=sys.argv[2])
-debugger.start(training.model)
-training.forward_backward(0)
+torch.manual_seed(1234)
+model = LlamaForCausalLM(LlamaConfig(
+    hidden_size=256, intermediate_size=768, num_hidden_layers=7, num_attention_heads=8,
+    vocab_size=2000, attn_implementation="eager"))
+tokens = torch.randint(0, 2000, (2, 32))
+debugger = PrecisionDebugger(task="statistics", level="L1", dump_path=sys.argv[1])
+debugger.start(model)
+model(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
 debugger.stop()
 debugger.step()
 """
@@ -45,8 +49,8 @@ debugger.step()
 
 def record_llama(work: Path) -> Path:
     """The dump.json of one step."""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", RECORD, HERE.parent / "end_to_end",
-                    work / "run"], check=True, env={**os.environ, "PLUMBLINE_LOG_LEVEL": "3"})
+    subprocess.run([sys.executable, "-W", "ignore", "-c", RECORD, work / "run"], check=True,
+                   env={**os.environ, "PLUMBLINE_LOG_LEVEL": "3"})
     (dump,) = (work / "run" / "step0").glob("*/dump.json")
     return Path(dump)
 
@@ -101,6 +105,12 @@ def timed(words: list[Any]) -> float:
     return seconds
 
 
+def cpu_seconds() -> float:
+    """Of all processes that were started and waited for, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def skipped_in(output: Path, calls: int) -> int:
     """Calls without a verdict; ends the program unless all others pass and none is missing."""
     (path,) = output.glob("accuracy_checking_result_*.csv")
@@ -119,18 +129,18 @@ def measure(name: str, work: Path, options: argparse.Namespace) -> dict[str, Any
     plumb = os.environ.get("PLUMB") or str(Path(sys.executable).with_name("plumb"))
     load = os.getloadavg()[0]
     seconds = []
+    before = cpu_seconds()
     skipped = 0
     for run in range(options.runs):
         output = work / f"out{run}"
         seconds.append(timed([plumb, "precheck", dump, "-o", output, "--device_type", "cpu",
                               "--format", "csv", "--python", sys.executable]))
         skipped = skipped_in(output, calls)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = (cpu_seconds() - before) / options.runs
     median = statistics.median(seconds)
     line = {"case": f"precheck_{name}", "calls": calls, "skipped": skipped,
             "seconds": round(median, 3), "calls_per_s": round(calls / median, 1),
-            "peak_mb_of_a_process": round(used.ru_maxrss / 1024, 1), "cores": os.cpu_count(),
-            "load": round(load, 2)}
+            "cpu_seconds": round(used, 3), "cores": os.cpu_count(), "load": round(load, 2)}
     return line | (upstream(dump, work, options) if options.upstream else {})
 
 
