@@ -329,28 +329,39 @@ def test_wrong_usage_is_one_line(statistics: Path, tmp_path: Path) -> None:
     assert "Ascend" in absent.stderr
 
 
-def upstream(version: str, *words: object) -> None:
+def upstream(version: str, *jobs: list[object]) -> None:
     """Runs the real upstream tool in this interpreter; skips the test where it is missing."""
     found = list((ROOT / "build/upstream" / version).glob("lib/python*/site-packages"))
     if not found:
         pytest.skip(f"no upstream {version}; run tools/bootstrap.sh upstream")
     script = Path(__file__).with_name("run_upstream_precheck.py")
-    done = subprocess.run([sys.executable, script, found[0], *map(str, words)], check=False,
+    texts = json.dumps([[str(word) for word in job] for job in jobs])
+    done = subprocess.run([sys.executable, script, found[0], texts], check=False,
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module", params=["1.2.2", "26.2.0"])
+def upstreams(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """<task>/run is a recording by upstream, <task>/theirs what it says of it."""
+    root = tmp_path_factory.mktemp("upstream")
+    words = ["-f", "mindspore", "run_ut"] if request.param == "1.2.2" else ["acc_check"]
+    jobs: list[list[object]] = []
+    for task in ("statistics", "tensor"):
+        (root / task / "run").mkdir(parents=True)
+        jobs.append(["record", task, root / task / "run"])
+        jobs.append([*words, "-api_info", root / task / "run/dump/step0/*/dump.json", "-o",
+                     root / task / "theirs"])
+    upstream(request.param, *jobs)
+    return root
+
+
 @pytest.mark.upstream
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
-@pytest.mark.parametrize("version", ["1.2.2", "26.2.0"])
-def test_upstreams_recordings_and_verdicts(tmp_path: Path, version: str, task: str) -> None:
-    (tmp_path / "run").mkdir()
-    upstream(version, "record", task, tmp_path / "run")
-    (dump,) = tmp_path.glob("run/dump/step0/*/dump.json")
+def test_upstreams_recordings_and_verdicts(upstreams: Path, tmp_path: Path, task: str) -> None:
+    (dump,) = (upstreams / task).glob("run/dump/step0/*/dump.json")
     assert plumb("precheck", dump, "-o", tmp_path / "ours").returncode == 0
-    words = ["-f", "mindspore", "run_ut"] if version == "1.2.2" else ["acc_check"]
-    upstream(version, *words, "-api_info", dump, "-o", tmp_path / "theirs")
-    ours, theirs = rows(tmp_path / "ours", "result"), rows(tmp_path / "theirs", "result")
+    ours, theirs = rows(tmp_path / "ours", "result"), rows(upstreams / task / "theirs", "result")
     assert set(ours) == set(theirs)
     for name, row in theirs.items():
         # Upstream asks no gradient of the tensors in a list, and records none.
@@ -358,7 +369,7 @@ def test_upstreams_recordings_and_verdicts(tmp_path: Path, version: str, task: s
         expected = ["pass", "pass"] if in_list else row[:2]
         assert ours[name][:2] == expected, name
     details = rows(tmp_path / "ours", "details")
-    for name, row in rows(tmp_path / "theirs", "details").items():
+    for name, row in rows(upstreams / task / "theirs", "details").items():
         assert details[name][:3] == row[:3], name
         assert details[name][6] == row[6], name
         if task == "tensor":  # the same inputs: the same numbers
@@ -371,5 +382,5 @@ def test_upstream_goes_on_with_our_files(statistics: Path, tmp_path: Path) -> No
     assert plumb("precheck", statistics, "-o", tmp_path).returncode == 0
     path = file_in(tmp_path, "result")
     before = path.read_bytes()
-    upstream("26.2.0", "acc_check", "-api_info", statistics, "-csv_path", path)
+    upstream("26.2.0", ["acc_check", "-api_info", statistics, "-csv_path", path])
     assert path.read_bytes() == before

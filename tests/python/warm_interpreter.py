@@ -117,7 +117,14 @@ def supervise(connection):
         pass
 
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that supervise
+def reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind("\0" + sys.argv[1])
@@ -129,9 +136,10 @@ while True:
     connection, _ = listener.accept()
     if os.fork() == 0:
         listener.close()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         leave(lambda: supervise(connection))
     connection.close()
+    reap()
+reap()
 os._exit(0)
 """
 

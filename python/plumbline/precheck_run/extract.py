@@ -239,9 +239,9 @@ def write_all(files: dict[Path, Callable[[Path], Any]]) -> None:
     try:
         for path, write in files.items():
             _make_directory(path.parent, made)
-            _with_name(path, lambda write=write, path=path: write(temporaries[path]))
+            _with_name(path, write, temporaries[path])
         for path, temporary in temporaries.items():
-            _with_name(path, lambda path=path, temporary=temporary: temporary.replace(path))
+            _with_name(path, temporary.replace, path)
     except BaseException:
         for temporary in temporaries.values():
             with contextlib.suppress(OSError):
@@ -255,13 +255,14 @@ def write_all(files: dict[Path, Callable[[Path], Any]]) -> None:
 def _make_directory(directory: Path, made: list[Path]) -> None:
     missing = [one for one in (directory, *directory.parents) if not one.exists()]
     for one in reversed(missing):
-        _with_name(one, lambda one=one: one.mkdir(exist_ok=True))
+        _with_name(one, one.mkdir)
         made.append(one)
 
 
-def _with_name(path: Path, work: Callable[[], Any]) -> None:
+def _with_name(path: Path, work: Callable[..., Any], *arguments: Any) -> None:
+    """Does the work; what the system says of it gets the name of the file."""
     try:
-        work()
+        work(*arguments)
     except OSError as error:
         raise OSError(error.errno, f"{path}: cannot be written: {error.strerror or error}") \
             from error
