@@ -82,7 +82,7 @@ void AddExtractCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option("--api_timeout,--api-timeout", options.call_seconds,
                    "seconds after which the call is given up")
-      ->check(CLI::Range(0.01, 1e6))
+      ->check(Seconds())
       ->capture_default_str();
   command->add_option("--device", options.device, "where the test runs (cpu, npu, cuda:0, ...)")
       ->capture_default_str();

@@ -32,7 +32,7 @@ constexpr const char* kSummary = "Convert, print and compare dump files in a she
 
 constexpr WordOption kHelp = {"-h", "--help", TakesWords::kNone, "this text"};
 constexpr WordOption kParseOutput = {"-out", "--output_path", TakesWords::kOne,
-                                "directory of the result"};
+                                     "directory of the result"};
 constexpr WordOption kScript = {"-cmp_path", "--msaccucmp_path", TakesWords::kOne,
                                 "ignored: nothing of the device's own tools is needed"};
 

@@ -1,5 +1,5 @@
-// Values of options that a script leaves where it meant others: empty ones, the next option, numbers
-// that are none.
+// Values of options that a script leaves where it meant others: empty ones, the next option,
+// numbers that are none.
 
 #ifndef PLUMBLINE_CLI_COMMANDS_VALUE_CHECKS_H_
 #define PLUMBLINE_CLI_COMMANDS_VALUE_CHECKS_H_

@@ -59,7 +59,8 @@ struct FlowOptions {
   // Most bytes of inputs in flight; a call with more runs by itself. 0: by the machine's memory.
   uint64_t most_input_bytes = 0;
   std::function<bool()> is_stopped = {};  // asked now and then; then what is in flight is let go
-  // Told once that the framework and the device are there, before any outcome; an error ends the run.
+  // Told once that the framework and the device are there, before any outcome; an error ends the
+  // run.
   std::function<plumbline::Status(const ServerFacts& facts)> on_ready = {};
 };
 

@@ -311,10 +311,11 @@ Error UnreadableDump(const Error& error, const std::string& dump_json) {
   const size_t at = message.rfind(dump_json::kSalvageAdvice);
   if (at == std::string::npos) return error;
   // No part of a step: a pass of what is left would be read as one of the whole.
-  message.replace(at, std::string::npos,
-                  fmt::format("Write it anew from the journal beside it (plumb recover {}), copy it "
-                              "again, or record again",
-                              DirectoryOf(dump_json)));
+  message.replace(
+      at, std::string::npos,
+      fmt::format("Write it anew from the journal beside it (plumb recover {}), copy it "
+                  "again, or record again",
+                  DirectoryOf(dump_json)));
   return {error.code(), message};
 }
 
@@ -360,8 +361,7 @@ Result<CallPlan> CallPlan::Open(const std::string& dump_json, const PlanOptions&
   impl->path = dump_json;
   Gatherer gatherer(options);
   auto dump_read = dump_json::VisitDumpFile(
-      dump_json, options.salvage,
-      [&](dump_json::VisitedCall&& visited) { gatherer.Add(visited); });
+      dump_json, options.salvage, [&](dump_json::VisitedCall&& visited) { gatherer.Add(visited); });
   if (!dump_read) return UnreadableDump(dump_read.error(), dump_json);
   dump_json::DumpFile dump = *std::move(dump_read);
   PL_TRY(gatherer.Check(dump_json, dump.header));

@@ -26,9 +26,9 @@ struct PlanOptions {
   // white_list is not empty, one that is not in it is not run.
   std::vector<std::string> white_list = {}, black_list = {};
   bool dedupe = false;  // -f: of calls that differ in values alone the first one stands for all
-  bool keep_random = false;  // also APIs that draw random numbers, whose results cannot agree
+  bool keep_random = false;   // also APIs that draw random numbers, whose results cannot agree
   bool forward_only = false;  // entries of backwards are not read again
-  bool salvage = false;      // of a dump.json that is cut the calls before the cut
+  bool salvage = false;       // of a dump.json that is cut the calls before the cut
   uint64_t seed = kDefaultSeed;
   // Most bytes of the inputs of one call; more are a Skip. 0: the machine's memory.
   uint64_t memory_limit = 0;
@@ -40,7 +40,8 @@ struct EntryRange {
   [[nodiscard]] bool empty() const { return begin == end; }
 };
 
-// An error of reading a dump.json as commands say it that run its calls: a cut file is written anew.
+// An error of reading a dump.json as commands say it that run its calls: a cut file is written
+// anew.
 Error UnreadableDump(const Error& error, const std::string& dump_json);
 
 struct PlannedCall {

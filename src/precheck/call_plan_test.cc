@@ -271,8 +271,9 @@ class RecordedDataTest : public CallPlanTest {
                          R"( "Max": 1.0, "Min": 0.0, "data_name": "{}"}})",
                          type, sizes, file);
     };
-    std::string text = Dump({Entry("Torch.add.0.forward", tensor(name, dtype, shape)),
-                             Entry("Torch.add.1.forward", tensor("sound.pt", "float32", "[2, 3]"))});
+    std::string text =
+        Dump({Entry("Torch.add.0.forward", tensor(name, dtype, shape)),
+              Entry("Torch.add.1.forward", tensor("sound.pt", "float32", "[2, 3]"))});
     const std::string null = R"("dump_data_dir": null)";
     text.replace(text.find(null), null.size(), R"("dump_data_dir": "/where/it/was/recorded")");
     Copy("torch_pt/float32.pt", "sound.pt");
@@ -323,9 +324,10 @@ TEST_F(RecordedDataTest, AFileOfAnotherTypeOrShapeCostsItsCall) {
   EXPECT_EQ(skip_of("float32", "[3, 2]"),
             "missing-data: input_args.0: a.pt: holds the shape (2, 3) (expected (3, 2), as "
             "dump.json says)");
-  EXPECT_EQ(skip_of("float16", "[2, 3]"),
-            "missing-data: input_args.0: a.pt: holds elements of type float32 (expected float16, as "
-            "dump.json says)");
+  EXPECT_EQ(
+      skip_of("float16", "[2, 3]"),
+      "missing-data: input_args.0: a.pt: holds elements of type float32 (expected float16, as "
+      "dump.json says)");
   EXPECT_NE(skip_of("bfloat16", "[2, 3]"), "none");
 }
 

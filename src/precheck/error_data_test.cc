@@ -110,9 +110,8 @@ TEST(ErrorData, ArgumentsThatWereChangedAreKept) {
   const std::string directory = dir.Path("data");
   ASSERT_TRUE(SaveErrorData(directory, 7, saved.Ran(), saved.outcome));
   std::vector<std::string> changed = ListDirectory(directory).value();
-  std::erase_if(changed, [](const std::string& name) {
-    return name.find(".changed.") == std::string::npos;
-  });
+  std::erase_if(
+      changed, [](const std::string& name) { return name.find(".changed.") == std::string::npos; });
   EXPECT_EQ(changed, std::vector<std::string>{"Torch.cat.3.forward.changed.bench.out.0.pt"});
 }
 

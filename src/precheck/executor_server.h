@@ -24,8 +24,8 @@ namespace plumbline::precheck {
 // program, else of PATH. kNotFound: none can be run; the message names what was tried.
 Result<std::string> FindPython(const std::string& chosen);
 
-// The words behind an interpreter that run a module of plumbline, as -m does. Where there is no such
-// module, descriptor 3 gets a line {"error": text} and nobody prints anything.
+// The words behind an interpreter that run a module of plumbline, as -m does. Where there is no
+// such module, descriptor 3 gets a line {"error": text} and nobody prints anything.
 std::vector<std::string> ModuleWords(std::string_view module);
 
 struct ServerProgram {

@@ -31,11 +31,10 @@ class AnswerReader {
     if (id_ && !error_.empty())
       forward_ = tl::make_unexpected(Skip{SkipCause::kBadArgument, error_});
     if (!id_ || !forward_) return NoAnswer("id or forward is missing");
-    return ExecutorAnswer{
-        *id_,
-        {*std::move(forward_), std::move(backward_), std::move(note_), has_overflow_,
-         std::move(arguments_)},
-        is_last_};
+    return ExecutorAnswer{*id_,
+                          {*std::move(forward_), std::move(backward_), std::move(note_),
+                           has_overflow_, std::move(arguments_)},
+                          is_last_};
   }
 
  private:
@@ -137,8 +136,8 @@ class AnswerReader {
       one = text;
     }
     if (in_.NextElement() || in_.failed()) return NoAnswer("a skip with more than cause and text");
-    return SideValue(tl::make_unexpected(Skip{
-        ParseCause(texts[0]).value_or(SkipCause::kDeviceFailed), texts[1]}));
+    return SideValue(tl::make_unexpected(
+        Skip{ParseCause(texts[0]).value_or(SkipCause::kDeviceFailed), texts[1]}));
   }
 
   std::string_view line_;
@@ -218,8 +217,10 @@ Result<ExecutorHello> ParseHello(std::string_view line) {
 
 Result<ServerFacts> ParseServerFacts(std::string_view line) {
   PL_TRY_ASSIGN(const json::Value value, ParseSaying(line, "the Python interpreter"));
-  ServerFacts facts{TextOf(value, "framework_version"), TextOf(value, "device"),
-                    TextOf(value, "device_name"), {}};
+  ServerFacts facts{TextOf(value, "framework_version"),
+                    TextOf(value, "device"),
+                    TextOf(value, "device_name"),
+                    {}};
   if (!IsReady(value) || facts.device.empty()) {
     return Error(ErrorCode::kCorrupt,
                  "the Python interpreter: does not say that it is ready, or with which device");

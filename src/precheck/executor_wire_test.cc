@@ -43,10 +43,10 @@ TEST(ExecutorWire, RemarksAreReadBesideTheResult) {
 }
 
 TEST(ExecutorWire, ArgumentsThatACallChangedAreReadByPlace) {
-  const auto answer = ParseAnswer(
-      R"({"id":1,"forward":{"value":null},"arguments":{"changed":{"dict":[["0",null],)"
-      R"(["out",{"tensor":["float32",[2],64,false,null]}]]},"kept":{"dict":[["2",)"
-      R"({"tensor":["int8",[1],128,false,null]}]]},"later":1}})");
+  const auto answer =
+      ParseAnswer(R"({"id":1,"forward":{"value":null},"arguments":{"changed":{"dict":[["0",null],)"
+                  R"(["out",{"tensor":["float32",[2],64,false,null]}]]},"kept":{"dict":[["2",)"
+                  R"({"tensor":["int8",[1],128,false,null]}]]},"later":1}})");
   ASSERT_TRUE(answer) << answer.error().message();
   ASSERT_TRUE(answer->result.arguments);
   const ArgumentsAfter& arguments = *answer->result.arguments;

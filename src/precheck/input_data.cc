@@ -435,8 +435,8 @@ Skip Missing(const RecordedData& data, std::string_view problem) {
   return Skip{SkipCause::kMissingData, fmt::format("{}: {}", data.name, problem)};
 }
 
-// Elements of `from` as those that a call takes: the conversions that the preparation of an API asks
-// for, and bfloat16, which .npy files hold as float32.
+// Elements of `from` as those that a call takes: the conversions that the preparation of an API
+// asks for, and bfloat16, which .npy files hold as float32.
 void Convert(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
   const auto convert = [&]<class From, class To>(From, To) {
     for (size_t i = 0; i < elements.size() / sizeof(From); ++i) {

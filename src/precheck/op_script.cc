@@ -30,7 +30,7 @@ Error Wrong(const std::string& path, std::string_view key, std::string_view expe
 }
 
 plumbline::Status TakeText(const json::Value& root, std::string_view key, const std::string& path,
-                std::string& out) {
+                           std::string& out) {
   const json::Value* value = root.Find(key);
   if (value == nullptr || value->is_null()) return {};
   if (value->AsText() == nullptr) return Wrong(path, key, "a text");
@@ -40,7 +40,7 @@ plumbline::Status TakeText(const json::Value& root, std::string_view key, const 
 
 // One of two words; `is_second` says which.
 plumbline::Status TakeChoice(const json::Value& root, std::string_view key, const std::string& path,
-                  std::pair<std::string_view, std::string_view> words, bool& is_second) {
+                             std::pair<std::string_view, std::string_view> words, bool& is_second) {
   std::string text(words.first);
   PL_TRY(TakeText(root, key, path, text));
   if (text != words.first && text != words.second) {
@@ -63,9 +63,8 @@ std::string WithDirectory(std::string_view text, const std::string& directory) {
   size_t at = 0;
   while (true) {
     const size_t key = text.find(kKey, at);
-    const size_t value = key == std::string_view::npos
-                             ? key
-                             : text.find_first_not_of(" \t\r\n:", key + kKey.size());
+    const size_t value =
+        key == std::string_view::npos ? key : text.find_first_not_of(" \t\r\n:", key + kKey.size());
     if (value == std::string_view::npos) break;
     out += text.substr(at, value - at);
     at = value;
@@ -162,9 +161,9 @@ Result<std::string> CallOf(const std::vector<Entry>& entries, const OpScriptConf
                              "\"backward\")",
                              path, call));
   }
-  const bool is_known = std::ranges::any_of(
-      std::array<std::string_view, 3>{"Functional.", "Tensor.", "Torch."},
-      [&](std::string_view type) { return call.starts_with(type); });
+  const bool is_known =
+      std::ranges::any_of(std::array<std::string_view, 3>{"Functional.", "Tensor.", "Torch."},
+                          [&](std::string_view type) { return call.starts_with(type); });
   if (!is_known) {
     return Error(ErrorCode::kUnsupported,
                  call + ": is no call of the types Functional, Tensor or Torch");
@@ -182,11 +181,11 @@ class OneCallDump {
     PL_TRY(MakeDirectories(dump.directory_));
     std::string texts = ObjectText(entries);
     if (has_real_data) PL_TRY(dump.LinkTensors(texts));
-    const std::string text =
-        fmt::format("{{\"task\": \"{}\", \"level\": \"L1\", \"framework\": \"pytorch\", "
-                    "\"dump_data_dir\": {}, \"data\": {}}}",
-                    has_real_data ? "tensor" : "statistics",
-                    has_real_data ? "\"dump_tensor_data\"" : "null", texts);
+    const std::string text = fmt::format(
+        "{{\"task\": \"{}\", \"level\": \"L1\", \"framework\": \"pytorch\", "
+        "\"dump_data_dir\": {}, \"data\": {}}}",
+        has_real_data ? "tensor" : "statistics", has_real_data ? "\"dump_tensor_data\"" : "null",
+        texts);
     PL_TRY(WriteFileAtomically(dump.path(), text, false));
     return dump;
   }
@@ -238,12 +237,17 @@ class OneCallDump {
 
 std::string_view StandardWord(Standard standard) {
   switch (standard) {
-    case Standard::kBinary: return "binary_consistency";
+    case Standard::kBinary:
+      return "binary_consistency";
     case Standard::kAbsolute:
-    case Standard::kAccumulative: return "absolute_threshold";
-    case Standard::kUlp: return "ulp_compare";
-    case Standard::kThousandth: return "thousandth_threshold";
-    case Standard::kBenchmark: return "benchmark";
+    case Standard::kAccumulative:
+      return "absolute_threshold";
+    case Standard::kUlp:
+      return "ulp_compare";
+    case Standard::kThousandth:
+      return "thousandth_threshold";
+    case Standard::kBenchmark:
+      return "benchmark";
   }
   return "benchmark";
 }

@@ -22,7 +22,8 @@ struct OpScriptConfig {
   int64_t repeats = 1;
 };
 
-// kInvalidArgument names the key, what stands there and what was expected; kNotFound, kCorrupt, kIo.
+// kInvalidArgument names the key, what stands there and what was expected; kNotFound, kCorrupt,
+// kIo.
 Result<OpScriptConfig> ReadOpScriptConfig(const std::string& path);
 
 // Writes `<output_dir>/<call>.<direction>.py` with the tensors beside it; the path of the program.

@@ -665,8 +665,7 @@ class Grader {
   bool IsOfRoundedResult(const FloatMetrics& metrics, DType computed_in, OutputRow* row) const {
     if (direction_ == Direction::kForward || !ExponentiatesItsResult(api_)) return false;
     const double result_error = LargestResultError(options_.given);
-    const double share =
-        std::expm1(result_error) + kResultRoundings * UnitRoundoff(computed_in);
+    const double share = std::expm1(result_error) + kResultRoundings * UnitRoundoff(computed_in);
     if (!(metrics.max_abs_error <= share * metrics.bench_max)) return false;
     Say(fmt::format("The gradient is the exponential of the result, which is off by up to {}: that "
                     "alone may change it by {} %.",

@@ -260,8 +260,7 @@ OutputRow GradeGradient(const GradientCase& what, DType device_dtype = DType::kF
   call.grads.emplace({inputs.Floats(what.incoming)});
   call.autocast = autocast;
   const CallValue forward = b.Doubles(what.result);
-  const CallValue device_forward =
-      d.Floats({what.device_result.begin(), what.device_result.end()});
+  const CallValue device_forward = d.Floats({what.device_result.begin(), what.device_result.end()});
   const bool is_half = device_dtype == DType::kBFloat16;
   const CallValue bench =
       List({is_half ? b.Floats({what.bench.begin(), what.bench.end()}) : b.Doubles(what.bench)});
@@ -276,7 +275,10 @@ OutputRow GradeGradient(const GradientCase& what, DType device_dtype = DType::kF
 
 // softmax(x).sum() has no gradient: y (1 - sum(y)) is what rounding leaves of it.
 GradientCase OfSoftmaxSum() {
-  return {{-1, 1, 0.5F, 0}, {1, 1, 1, 1}, {0.06, 0.47, 0.3, 0.17}, {0, 0, 0, 0},
+  return {{-1, 1, 0.5F, 0},
+          {1, 1, 1, 1},
+          {0.06, 0.47, 0.3, 0.17},
+          {0, 0, 0, 0},
           {1e-8F, -2e-8F, 3e-8F, 1e-8F}};
 }
 
@@ -328,24 +330,37 @@ TEST(OutputGrade, ASumThatCancelsIsNoError) {
 
 // exp(x - y) with y = 20.03 as bfloat16 has it, 20: 3 % off everywhere.
 TEST(OutputGrade, AnExponentialOfTheRoundedResultIsNoError) {
-  GradientCase what = {{20, 16, 15, 14}, {1}, {20.03},
-                       {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F},
-                       "logsumexp", {20}};
+  GradientCase what = {{20, 16, 15, 14},
+                       {1},
+                       {20.03},
+                       {0.97, 0.0178, 0.00654, 0.0024},
+                       {1, 0.0183F, 0.00674F, 0.00248F},
+                       "logsumexp",
+                       {20}};
   const OutputRow row = GradeGradient(what, DType::kBFloat16);
   EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
   EXPECT_NE(row.message.find("the exponential of the result"), std::string::npos);
   what.device[0] = 1.06F;
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
-  what = {{20, 16, 15, 14}, {1}, {20.03},
-          {0.97, 0.0178, 0.00654, 0.0024}, {1, 0.0183F, 0.00674F, 0.00248F}, "norm", {20}};
+  what = {{20, 16, 15, 14},
+          {1},
+          {20.03},
+          {0.97, 0.0178, 0.00654, 0.0024},
+          {1, 0.0183F, 0.00674F, 0.00248F},
+          "norm",
+          {20}};
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
 }
 
 // ---- Regions of mixed precision ----
 
 TEST(OutputGrade, AGradientOfARegionIsJudgedByItsType) {
-  GradientCase what = {{-1, 1, 0.5F, 0}, {1, 1, 1, 1}, {1, 2, 3, 4},
-                       {1, 2, -3, 0.5}, {1.004F, 2.004F, -3.008F, 0.5F}, "linear"};
+  GradientCase what = {{-1, 1, 0.5F, 0},
+                       {1, 1, 1, 1},
+                       {1, 2, 3, 4},
+                       {1, 2, -3, 0.5},
+                       {1.004F, 2.004F, -3.008F, 0.5F},
+                       "linear"};
   EXPECT_EQ(GradeGradient(what).status, CheckStatus::kError);
   const OutputRow row = GradeGradient(what, DType::kFloat32, DType::kBFloat16);
   EXPECT_EQ(row.status, CheckStatus::kWarning) << row.message;
@@ -382,8 +397,7 @@ TEST(OutputGrade, AnArgumentChangedInPlaceIsComparedUnderItsPlace) {
   EXPECT_EQ(outcome.rows[0].status, CheckStatus::kSkip);  // it returned nothing
   EXPECT_EQ(outcome.rows[1].name, "Tensor.__setitem__.0.forward.input.0");
   EXPECT_EQ(outcome.rows[1].status, CheckStatus::kPass);
-  EXPECT_EQ(outcome.rows[1].message,
-            "Changed in place. Maximum absolute error 0 is below 0.001.");
+  EXPECT_EQ(outcome.rows[1].message, "Changed in place. Maximum absolute error 0 is below 0.001.");
   EXPECT_EQ(outcome.rows[2].name, "Tensor.__setitem__.0.forward.input.3_1");
   EXPECT_EQ(outcome.rows[2].status, CheckStatus::kError);
   EXPECT_EQ(outcome.status, CheckStatus::kError);

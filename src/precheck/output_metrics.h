@@ -37,25 +37,25 @@ struct OutputPair {
 // Why a pair has no cosine, or how it came about.
 enum class CosineCase : uint8_t {
   kPlain,
-  kOneElement,   // of one element: nothing to see
-  kBothZero,     // no magnitude of either side above 2.22e-16
-  kBenchZero,    // none of the benchmark
-  kDeviceZero,   // none of the device
-  kNotFinite,    // NaN or infinity on a side: the cosine is NaN
+  kOneElement,  // of one element: nothing to see
+  kBothZero,    // no magnitude of either side above 2.22e-16
+  kBenchZero,   // none of the benchmark
+  kDeviceZero,  // none of the device
+  kNotFinite,   // NaN or infinity on a side: the cosine is NaN
 };
 
 struct FloatMetrics {
-  uint64_t count = 0;  // n
+  uint64_t count = 0;      // n
   bool is_double = false;  // compared in float64: cells of max_abs_error etc. are doubles
   CosineCase cosine_case = CosineCase::kPlain;
   double cosine = 0;
-  double max_abs_error = 0;  // max(ae); NaN where one is
+  double max_abs_error = 0;              // max(ae); NaN where one is
   double bench_max = 0, device_max = 0;  // max |b|, max |d|
   bool has_not_finite = false;           // NaN or infinity on a side
   // Shares of elements with re < 0.01, 0.001 and 0.0001; the last not of 16 bits and less.
   double hundredth = 1, thousandth = 1, ten_thousandth = 1;
-  uint64_t mismatches = 0;   // b != d; NaN equals NaN
-  double error_rate = 0;     // of these, of n
+  uint64_t mismatches = 0;  // b != d; NaN equals NaN
+  double error_rate = 0;    // of these, of n
 
   uint64_t not_finite = 0, small = 0, normal = 0;  // elements outside F, in S, in N
   // Outside F: share of elements with |clip(d) - clip(b')| / (|b| + eps) > rtol, clip() to the
@@ -67,7 +67,7 @@ struct FloatMetrics {
   // N: sqrt(m (n / (n - c + 0.0001) + 0.0001)); m the mean over n of ae^2, 0 outside N; c = n - |N|
   double rmse = 0;
   double max_rel_error = 0, mean_rel_error = 0;  // N
-  double error_balance = 0;  // |count(d > b') - count(d < b')| / n
+  double error_balance = 0;                      // |count(d > b') - count(d < b')| / n
 
   // |d - b| 2^(p - E), E = max(floor(log2 |b|), Emin), 0 for b = 0; largest, mean, and the share
   // above the limit of the type. Of float8 see kernels/output_sums.h.

@@ -145,9 +145,8 @@ TEST(OutputMetrics, HugeDoublesHaveACosine) {
 
 TEST(OutputMetrics, ComplexCountsByParts) {
   const std::vector<float> bench = {1, 0, 0, 2}, device = {1, 0.5, 0, 2};
-  const FloatMetrics metrics =
-      MeasureFloats({DType::kComplex64, bench.data(), DType::kComplex64, device.data(), 2},
-                    Standard::kBinary);
+  const FloatMetrics metrics = MeasureFloats(
+      {DType::kComplex64, bench.data(), DType::kComplex64, device.data(), 2}, Standard::kBinary);
   EXPECT_EQ(metrics.count, 4U);
   EXPECT_EQ(metrics.mismatches, 1U);
   EXPECT_EQ(metrics.max_abs_error, 0.5);

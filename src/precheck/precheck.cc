@@ -114,9 +114,9 @@ class TorchCalls : public CheckedCalls {
       }
       if (!*side->backward) return SkippedDirection(side->backward->error());
     }
-    return Grade(Direction::kBackward, ran,
-                 {&**ran.bench->backward, ran.bench_memory, &**ran.device->backward,
-                  ran.device_memory});
+    return Grade(
+        Direction::kBackward, ran,
+        {&**ran.bench->backward, ran.bench_memory, &**ran.device->backward, ran.device_memory});
   }
 
   const CallPlan& plan_;
@@ -273,8 +273,8 @@ class Precheck {
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
     PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, FilesOptions()));
     for (const auto& [call, done] : files_->done()) {
-      report_.AddEarlier({PlaceOf(call).value_or(0), call, done.forward, done.backward,
-                          done.outputs, done.skip});
+      report_.AddEarlier(
+          {PlaceOf(call).value_or(0), call, done.forward, done.backward, done.outputs, done.skip});
     }
     done_ = files_->done().size();
     const std::optional<RunFacts>& earlier = files_->earlier_facts();

@@ -150,11 +150,8 @@ TEST(PrecheckReport, EarlierErrorsCount) {
 
 TEST(PrecheckReport, EarlierCallsCountAsThoseOfThisRun) {
   PrecheckReport report;
-  report.AddEarlier({.place = 0,
-                     .name = "Torch.add.0",
-                     .forward = CheckStatus::kPass,
-                     .outputs = 2,
-                     .skip = {}});
+  report.AddEarlier(
+      {.place = 0, .name = "Torch.add.0", .forward = CheckStatus::kPass, .outputs = 2, .skip = {}});
   report.AddEarlier({.place = 1,
                      .name = "Torch.rand.0",
                      .forward = CheckStatus::kSkip,
@@ -194,11 +191,13 @@ TEST(PrecheckReport, AFailureOfTheDeviceIsInTheFirstLine) {
   backward.backward.skip = OnDevice({SkipCause::kCrashed, "it ended"});
   report.Add(1, std::move(backward));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report),
-            "failed on the device: 2; no wrong API in 1 of 3 calls (2 outputs judged): 2 not judged "
-            "(1 device-failed, 1 crashed)");
-  EXPECT_NE(AnswerText(report).find("  as a test: plumb extract dump.json Torch.mul.1 --device npu"),
-            std::string::npos)
+  EXPECT_EQ(
+      FirstLineOf(report),
+      "failed on the device: 2; no wrong API in 1 of 3 calls (2 outputs judged): 2 not judged "
+      "(1 device-failed, 1 crashed)");
+  EXPECT_NE(
+      AnswerText(report).find("  as a test: plumb extract dump.json Torch.mul.1 --device npu"),
+      std::string::npos)
       << AnswerText(report);
   EXPECT_EQ(report.count(CheckStatus::kSkip), 2U);
   report.Add(3, Wrong("Torch.add.3", CheckStatus::kError, 0.5));
@@ -217,9 +216,10 @@ TEST(PrecheckReport, CausesOfTheHeadlineAddUp) {
   report.Add(0, std::move(warned));
   report.Add(1, Skipped("Torch.rand.0", SkipCause::kRandom));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report),
-            "no wrong API in 1 of 2 calls (1 output judged; 1 call with a warning): 1 not judged (1 "
-            "random)");
+  EXPECT_EQ(
+      FirstLineOf(report),
+      "no wrong API in 1 of 2 calls (1 output judged; 1 call with a warning): 1 not judged (1 "
+      "random)");
   EXPECT_EQ(report.causes().size(), 2U);
 }
 

@@ -271,7 +271,8 @@ class Preparer {
         load::OpenTensorIn(options_.tensor_directory, name, torch_pt::DataCheck::kTrust);
     if (!file) return Skip{SkipCause::kMissingData, file.error().message()};
     const TensorView view = file->view();
-    const auto refuse = [&](std::string_view what, std::string_view got, std::string_view expected) {
+    const auto refuse = [&](std::string_view what, std::string_view got,
+                            std::string_view expected) {
       return Skip{SkipCause::kMissingData, fmt::format("{}: {}: holds {} {} (expected {}, as "
                                                        "dump.json says)",
                                                        path, name, what, got, expected)};

@@ -296,7 +296,8 @@ std::vector<Fact> FactsOf(const RunFacts& facts) {
   const auto number = [](auto value) { return fmt::format("{}", value); };
   return {
       {kDigestKey, facts.digest, true, "of another recording", "Name the dump.json of that run"},
-      {"framework", facts.framework, true, "of another framework", "Name the recording of that run"},
+      {"framework", facts.framework, true, "of another framework",
+       "Name the recording of that run"},
       {"framework_version", facts.framework_version, true, "of another version of the framework",
        "Go on with --python and the interpreter of that run"},
       {"device", facts.device, true, "of another device", "Go on with --device_type {}"},
@@ -324,8 +325,8 @@ Result<std::string> ReadFacts(const std::string& path) {
   PL_TRY(CheckOwnFile(path, "facts"));
   PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
   if (size <= kLongestFacts) return ReadFile(path);
-  return Error(ErrorCode::kCorrupt, fmt::format("{}: has {} bytes (expected at most {})", path,
-                                                size, kLongestFacts));
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{}: has {} bytes (expected at most {})", path, size, kLongestFacts));
 }
 
 }  // namespace
@@ -346,8 +347,9 @@ Result<std::string> DigestOfFile(const std::string& path) {
 }
 
 std::string RunFactsJson(const RunFacts& facts) {
-  std::string out = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"{}\": ",
-                                kFactsFormat, kFactsVersion, kRecordingKey);
+  std::string out =
+      fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"{}\": ", kFactsFormat,
+                  kFactsVersion, kRecordingKey);
   json::AppendString(facts.dump_json, out);
   for (const Fact& fact : FactsOf(facts)) {
     out += fmt::format(",\n  \"{}\": ", fact.key);
@@ -368,8 +370,8 @@ Result<RunFacts> ParseRunFacts(std::string_view text) {
   };
   const auto version = natural("version");
   if (TextAt(value, "format") != kFactsFormat || !version) {
-    return Error(ErrorCode::kCorrupt, fmt::format("no facts of a run (expected the format \"{}\")",
-                                                  kFactsFormat));
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("no facts of a run (expected the format \"{}\")", kFactsFormat));
   }
   if (*version != kFactsVersion) {
     return Error(ErrorCode::kUnsupported, fmt::format("version {} (expected {}). Go on with the "

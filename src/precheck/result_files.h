@@ -1,5 +1,6 @@
 // The two files of a pre-check, one row per call (result) and one per output (details), while they
-// are written: call by call, and on after a kill. A third one beside them says of what run they are.
+// are written: call by call, and on after a kill. A third one beside them says of what run they
+// are.
 
 #ifndef PLUMBLINE_PRECHECK_RESULT_FILES_H_
 #define PLUMBLINE_PRECHECK_RESULT_FILES_H_

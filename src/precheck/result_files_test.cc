@@ -223,7 +223,8 @@ TEST_F(ResultFilesTest, WhatCannotBeContinuedIsRefused) {
 // Reading alone changes nothing: what is refused later has not been touched.
 TEST_F(ResultFilesTest, AResumeChangesNothingBeforeItBegins) {
   { Make(3); }
-  const std::string result = ResultText() + "Torch.op.9,pa", details = DetailsText() + "Torch.op.9.";
+  const std::string result = ResultText() + "Torch.op.9,pa",
+                    details = DetailsText() + "Torch.op.9.";
   Write(result_, result);
   Write(details_, details);
   auto files = ResultFiles::Resume(result_, IsPlanned, {});

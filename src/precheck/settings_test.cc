@@ -104,7 +104,8 @@ TEST(PrecheckSettings, SingleKeysReplaceThoseOfTheDefaults) {
   EXPECT_EQ(both->white_list, std::vector<std::string>{"matmul"});
   EXPECT_EQ(both->precision, 9);
   EXPECT_TRUE(both->warnings.empty());
-  for (const char* wrong : {"precision: true", "white_list: nix", "white_list: [1]", "- a", "a: ["}) {
+  for (const char* wrong :
+       {"precision: true", "white_list: nix", "white_list: [1]", "- a", "a: ["}) {
     std::ofstream(directory.Path("wrong.yaml")) << wrong;
     const auto settings = Load("", directory.Path("wrong.yaml"));
     ASSERT_FALSE(settings) << wrong;

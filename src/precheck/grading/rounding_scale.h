@@ -21,7 +21,7 @@ struct ForwardResult {
 
 // What a call was given and what its forward made of it. Everything is borrowed.
 struct GivenToCall {
-  const PreparedCall* call = nullptr;       // null: not known
+  const PreparedCall* call = nullptr;      // null: not known
   std::span<const std::byte> inputs = {};  // that the tensors of the call lie in
   ForwardResult bench = {}, device = {};
 };

@@ -22,8 +22,8 @@ constexpr std::string_view kNoPrimitive =
 // Whether a tensor, whose elements are real, has an element that is none in `rounded_to`.
 bool LeavesRange(const TensorView& view, DType rounded_to) {
   const kernels::Moments moments = kernels::ScanTensor(view, {}).moments;
-  return moments.count > 0 && (RoundsToNonFinite(rounded_to, moments.max) ||
-                               RoundsToNonFinite(rounded_to, moments.min));
+  return moments.count > 0 &&
+         (RoundsToNonFinite(rounded_to, moments.max) || RoundsToNonFinite(rounded_to, moments.min));
 }
 
 bool IsFloating(DType dtype) { return InfoOf(dtype).kind == DTypeKind::kFloat; }

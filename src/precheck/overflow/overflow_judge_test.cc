@@ -89,10 +89,9 @@ TEST(ClassifyOverflow, TheFourWaysOfTwoSides) {
 
 TEST(ClassifyOverflow, TheMessageNamesOutputAndSide) {
   Case one;
-  const OverflowRow row =
-      one.Judge(ListOf({one.bench.Add(DType::kFloat32, {1}), one.bench.Add(DType::kFloat32, {2})}),
-                ListOf({one.device.Add(DType::kFloat32, {1}),
-                        one.device.Add(DType::kFloat32, {kInf})}));
+  const OverflowRow row = one.Judge(
+      ListOf({one.bench.Add(DType::kFloat32, {1}), one.bench.Add(DType::kFloat32, {2})}),
+      ListOf({one.device.Add(DType::kFloat32, {1}), one.device.Add(DType::kFloat32, {kInf})}));
   EXPECT_EQ(row.result, OverflowResult::kAbnormal);
   EXPECT_EQ(row.cpu, false);
   EXPECT_EQ(row.device, true);
@@ -162,8 +161,7 @@ TEST(ClassifyOverflow, InputsAreLookedAtToo) {
   one.to_run.call.kwargs = {{"other", one.inputs.Add(DType::kFloat32, {1, kInf})}};
   const OverflowRow row = one.JudgeTensors({kInf}, {kInf});
   EXPECT_EQ(row.input, true);
-  EXPECT_EQ(row.message,
-            "output overflows on both sides; input_kwargs.other holds NaN or Inf");
+  EXPECT_EQ(row.message, "output overflows on both sides; input_kwargs.other holds NaN or Inf");
   EXPECT_EQ(Case().JudgeTensors({1}, {1}).input, false);
 }
 

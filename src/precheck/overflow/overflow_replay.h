@@ -27,7 +27,7 @@ struct OverflowReplayOptions {
   std::string device_type = "auto";
   int device = 0;
   bool compiles_operators = false;  // of an NPU, before they run
-  uint64_t seed = kDefaultSeed;  // of inputs that are drawn from statistics
+  uint64_t seed = kDefaultSeed;     // of inputs that are drawn from statistics
   std::chrono::milliseconds api_timeout = std::chrono::seconds(600);
   std::string python;  // the interpreter; empty: FindPython()
   int threads = 0;     // of this program; 0: one per core

@@ -78,8 +78,7 @@ void AppendRows(const OverflowReplayReport& report, OverflowResult result, std::
                         message.empty() ? "" : ": ", message);
   }
   if (report.count(result) > kMostShown) {
-    text += fmt::format("  {}: {} more\n", OverflowWord(result),
-                        report.count(result) - kMostShown);
+    text += fmt::format("  {}: {} more\n", OverflowWord(result), report.count(result) - kMostShown);
   }
 }
 
@@ -120,8 +119,8 @@ std::string AnswerText(const OverflowReplayReport& report) {
        {OverflowResult::kAbnormal, OverflowResult::kNormal, OverflowResult::kError}) {
     AppendRows(report, result, text);
   }
-  text += fmt::format("  inputs: {}\n", report.has_recorded_data ? "as recorded"
-                                                                 : "drawn from their statistics");
+  text += fmt::format("  inputs: {}\n",
+                      report.has_recorded_data ? "as recorded" : "drawn from their statistics");
   if (!report.device.empty()) {
     text += fmt::format("  device: {} (pytorch {}), {:.1f} s\n", report.device,
                         report.framework_version, report.seconds);

@@ -28,7 +28,6 @@ std::string AnswerJson(const OverflowReplayReport& report);
 // The file: API Name, Input Overflow, CPU Overflow, Device Overflow, Result, Message.
 std::string OverflowCsv(const std::vector<OverflowRow>& rows);
 
-
 }  // namespace plumbline::precheck
 
 #endif  // PLUMBLINE_PRECHECK_OVERFLOW_OVERFLOW_REPORT_H_

@@ -63,14 +63,14 @@ Result<Halves> HalvesOf(const Operand& x, int64_t dim) {
   PL_TRY(CheckFloating("x", x));
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (dim < -rank || dim >= rank) {
-    return BadArgument("dim", fmt::format("{} is no dimension of x with shape {}", dim,
-                                          ShapeText(x.shape)));
+    return BadArgument(
+        "dim", fmt::format("{} is no dimension of x with shape {}", dim, ShapeText(x.shape)));
   }
   const auto at = static_cast<size_t>(dim < 0 ? dim + rank : dim);
   if (x.shape[at] % 2 != 0) {
     return BadArgument("x", fmt::format("dimension {} of shape {} cannot be halved (expected an "
-                                        "even size, got {})", at, ShapeText(x.shape),
-                                        x.shape[at]));
+                                        "even size, got {})",
+                                        at, ShapeText(x.shape), x.shape[at]));
   }
   Halves halves{1, 1, x.shape};
   halves.shape[at] /= 2;

@@ -44,14 +44,12 @@ std::vector<Task> TasksOf(const AttentionPlan& plan, size_t pieces) {
   std::vector<Task> tasks;
   for (const Sequence& sequence : plan.sequences) {
     const size_t columns = std::max<size_t>(1, Padded(sequence.key_rows));
-    const size_t rows =
-        std::clamp(kTileScores / columns / 8 * 8, kMinTileRows, kMaxTileRows);
+    const size_t rows = std::clamp(kTileScores / columns / 8 * 8, kMinTileRows, kMaxTileRows);
     const size_t tiles = (sequence.query_rows + rows - 1) / rows * plan.group();
     const size_t cuts = std::clamp<size_t>(tiles, 1, wanted);
     for (size_t head = 0; head < plan.key.heads; ++head) {
       for (size_t cut = 0; cut < cuts; ++cut) {
-        tasks.push_back(
-            {&sequence, head, rows, tiles * cut / cuts, tiles * (cut + 1) / cuts});
+        tasks.push_back({&sequence, head, rows, tiles * cut / cuts, tiles * (cut + 1) / cuts});
       }
     }
   }
@@ -197,8 +195,8 @@ void RunForward(const AttentionCall& call, const AttentionPlan& plan, const Task
   Scores scores(call, plan, task);
   std::vector<double> values(scores.columns() * stride), out(task.tile_rows * stride);
   std::vector<double> statistics(2 * task.tile_rows);
-  GatherPanels(HeadOf(call.value, plan.value, sequence.value, task.key_head), scores.columns(),
-               dim, values.data());
+  GatherPanels(HeadOf(call.value, plan.value, sequence.value, task.key_head), scores.columns(), dim,
+               values.data());
   for (size_t index = task.first_tile; index < task.end_tile; ++index) {
     const Tile tile = TileOf(plan, task, index);
     scores.Compute(tile, statistics.data());
@@ -258,12 +256,11 @@ class GradTask {
  private:
   // dV += P^T dY.
   void AddValueGrad(const Tile& tile, std::vector<double>& sums) {
-    const MatrixView dy =
-        RowsOf(HeadOf(dy_, plan_.out, task_.sequence->out, tile.head), tile);
+    const MatrixView dy = RowsOf(HeadOf(dy_, plan_.out, task_.sequence->out, tile.head), tile);
     Gather(dy, tile.rows, value_dim_, dy_rows_.data(), value_dim_);
     GatherPanels(dy, tile.rows, value_dim_, panels_.data());
-    Multiply({scores_.values(), 1, scores_.stride(), scores_.columns(), tile.rows,
-              panels_.data(), PanelCount(value_dim_), sums.data(), Padded(value_dim_)});
+    Multiply({scores_.values(), 1, scores_.stride(), scores_.columns(), tile.rows, panels_.data(),
+              PanelCount(value_dim_), sums.data(), Padded(value_dim_)});
   }
   // dP = dY V^T; dA = P (dP - sum(dP P)) scale.
   void ComputeScoreGrads(const Tile& tile) {
@@ -282,11 +279,10 @@ class GradTask {
   // dQ = dA K.
   void StoreQueryGrad(const Tile& tile, Array& query_grad) {
     std::fill(query_grad_.begin(), query_grad_.end(), 0);
-    Multiply({score_grads_.data(), scores_.stride(), 1, tile.rows, scores_.columns(),
-              keys_.data(), PanelCount(dim_), query_grad_.data(), Padded(dim_)});
-    Store(query_grad,
-          HeadOf(call_.query, plan_.query, task_.sequence->query, tile.head), tile, query_grad_,
-          dim_);
+    Multiply({score_grads_.data(), scores_.stride(), 1, tile.rows, scores_.columns(), keys_.data(),
+              PanelCount(dim_), query_grad_.data(), Padded(dim_)});
+    Store(query_grad, HeadOf(call_.query, plan_.query, task_.sequence->query, tile.head), tile,
+          query_grad_, dim_);
   }
   // dK += dA^T Q.
   void AddKeyGrad(const Tile& tile, std::vector<double>& sums) {

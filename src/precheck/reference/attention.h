@@ -16,8 +16,8 @@ namespace plumbline::precheck::reference {
 
 struct AttentionCall {
   Operand query, key, value;
-  int64_t head_num = 0;      // of queries; those of keys and values divide it
-  std::string input_layout;  // BSH, SBH, BSND, BNSD or TND
+  int64_t head_num = 0;        // of queries; those of keys and values divide it
+  std::string input_layout;    // BSH, SBH, BSND, BNSD or TND
   OptionalOperand pse;         // added to the scores; broadcast to (B, N, S1, S2)
   OptionalOperand atten_mask;  // bool or uint8, 1: hidden; (S1, S2) or broadcast to (B, N, S1, S2)
   double scale = 1;

@@ -51,8 +51,8 @@ std::vector<double> Naive(const Problem& p, double scale, const IsHidden& is_hid
       }
       if (pse) score[j] += pse->values[r * columns + j];
       score[j] *= scale;
-      const bool hides = is_hidden(b, head, static_cast<int64_t>(r % rows),
-                                   static_cast<int64_t>(j));
+      const bool hides =
+          is_hidden(b, head, static_cast<int64_t>(r % rows), static_cast<int64_t>(j));
       score[j] = hides ? 0 : std::exp(score[j]);
       sum += score[j];
     }
@@ -109,11 +109,10 @@ TEST(Attention, EveryLayoutGivesTheSameNumbers) {
     std::vector<size_t> order;  // of B, N, S, D
     Shape query, key;
   };
-  for (const Form& form :
-       {Form{"BSH", {0, 2, 1, 3}, {1, 3, 8}, {1, 3, 4}},
-        Form{"SBH", {2, 0, 1, 3}, {3, 1, 8}, {3, 1, 4}},
-        Form{"BSND", {0, 2, 1, 3}, {1, 3, 4, 2}, {1, 3, 2, 2}},
-        Form{"TND", {0, 2, 1, 3}, {3, 4, 2}, {3, 2, 2}}}) {
+  for (const Form& form : {Form{"BSH", {0, 2, 1, 3}, {1, 3, 8}, {1, 3, 4}},
+                           Form{"SBH", {2, 0, 1, 3}, {3, 1, 8}, {3, 1, 4}},
+                           Form{"BSND", {0, 2, 1, 3}, {1, 3, 4, 2}, {1, 3, 2, 2}},
+                           Form{"TND", {0, 2, 1, 3}, {3, 4, 2}, {3, 2, 2}}}) {
     const Doubles q = Permuted(p.query, form.order, form.query);
     const Doubles k = Permuted(p.key, form.order, form.key);
     const Doubles v = Permuted(p.value, form.order, form.key);
@@ -167,11 +166,10 @@ TEST(Attention, StandInMasksMeanTheirModes) {
     call.scale = 0.5, call.sparse_mode = mode.mode;
     call.pre_tokens = mode.pre, call.next_tokens = mode.next;
     call.atten_mask = MaskOf(triangle, {2048, 2048});
-    ExpectNear(ValuesIn(Must(FusionAttention(call)).out),
-               Naive(p, 0.5, [&](size_t, size_t, int64_t r, int64_t c) {
-                 return mode.is_hidden(c - r);
-               }),
-               1e-12);
+    ExpectNear(
+        ValuesIn(Must(FusionAttention(call)).out),
+        Naive(p, 0.5, [&](size_t, size_t, int64_t r, int64_t c) { return mode.is_hidden(c - r); }),
+        1e-12);
   }
 }
 
@@ -183,9 +181,8 @@ TEST(Attention, CausalFromTheLowerRightHidesTheThirdDiagonal) {
   AttentionCall call = p.Call();
   call.sparse_mode = 3;
   call.atten_mask = MaskOf(triangle, {2048, 2048});
-  ExpectNear(
-      ValuesIn(Must(FusionAttention(call)).out),
-      Naive(p, 1, [](size_t, size_t, int64_t r, int64_t c) { return c - r >= 3; }), 1e-12);
+  ExpectNear(ValuesIn(Must(FusionAttention(call)).out),
+             Naive(p, 1, [](size_t, size_t, int64_t r, int64_t c) { return c - r >= 3; }), 1e-12);
 }
 
 TEST(Attention, WithoutAMaskEveryKeyIsSeen) {
@@ -229,9 +226,10 @@ TEST(Attention, PrefixIsSeenByAll) {
   EXPECT_NE(ErrorOf(FusionAttention(call)).find("prefix: has 0 lengths"), std::string::npos);
   call.prefix = {4, 1};
   ExpectNear(ValuesIn(Must(FusionAttention(call)).out),
-             Naive(p, 1, [](size_t b, size_t, int64_t r, int64_t c) {
-               return c - r >= 3 && c >= (b == 0 ? 4 : 1);
-             }),
+             Naive(p, 1,
+                   [](size_t b, size_t, int64_t r, int64_t c) {
+                     return c - r >= 3 && c >= (b == 0 ? 4 : 1);
+                   }),
              1e-12);
 }
 
@@ -260,8 +258,7 @@ void ExpectPieces(AttentionCall call, const std::vector<std::function<bool(int64
     p.batch = 1, p.rows = end - first, p.columns = key_end - key_first, p.dim = 2;
     p.query = Piece(q, first, end);
     p.key = Piece(k, key_first, key_end), p.value = Piece(v, key_first, key_end);
-    const Doubles expected{p.query.shape,
-                           Naive(p, 1, [&](size_t, size_t, int64_t r, int64_t c) {
+    const Doubles expected{p.query.shape, Naive(p, 1, [&](size_t, size_t, int64_t r, int64_t c) {
                              return hidden[i](c - r);
                            })};
     const Doubles rows = Permuted(expected, {0, 2, 1, 3}, {p.rows, 4, 2});

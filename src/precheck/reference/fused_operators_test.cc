@@ -99,8 +99,8 @@ TEST(MoeGating, PrintedIndicesTiesAndFinishedRows) {
 }
 
 AdamState StateOf(const Doubles& var, const Doubles& m, const Doubles& v, const Doubles& grad) {
-  return {var.operand(), m.operand(), v.operand(), grad.operand(), 0.9, 0.999,
-          1e-3,          0.9,         0.999,       1e-8};
+  return {var.operand(), m.operand(), v.operand(), grad.operand(), 0.9,
+          0.999,         1e-3,        0.9,         0.999,          1e-8};
 }
 
 TEST(ApplyAdam, PrintedValues) {
@@ -146,10 +146,11 @@ TEST(ApplyAdamW, BiasOfOneIsKeptFromNothing) {
 TEST(Gradient, ActivationsFollowTheirSlopes) {
   Doubles x = Random({3, 5}, 1);
   const Doubles g = Random({3, 5}, 2);
-  ExpectGradient(x, g, [&] { return Must(FastGelu(x.operand())); },
-                 Must(FastGeluGrad(g.operand(), x.operand())));
-  ExpectGradient(x, g, [&] { return Must(Mish(x.operand())); },
-                 Must(MishGrad(g.operand(), x.operand())));
+  ExpectGradient(
+      x, g, [&] { return Must(FastGelu(x.operand())); },
+      Must(FastGeluGrad(g.operand(), x.operand())));
+  ExpectGradient(
+      x, g, [&] { return Must(Mish(x.operand())); }, Must(MishGrad(g.operand(), x.operand())));
 }
 
 TEST(Gradient, SwigluAlongEveryDimension) {
@@ -157,8 +158,9 @@ TEST(Gradient, SwigluAlongEveryDimension) {
     Doubles x = Random({2, 4, 6}, 3);
     const Array y = Must(Swiglu(x.operand(), dim, std::nullopt));
     const Doubles g = Random(y.shape(), 4);
-    ExpectGradient(x, g, [&] { return Must(Swiglu(x.operand(), dim, std::nullopt)); },
-                   Must(SwigluGrad(g.operand(), x.operand(), dim, std::nullopt)));
+    ExpectGradient(
+        x, g, [&] { return Must(Swiglu(x.operand(), dim, std::nullopt)); },
+        Must(SwigluGrad(g.operand(), x.operand(), dim, std::nullopt)));
   }
 }
 
@@ -170,10 +172,11 @@ TEST(Gradient, RmsNormOfTwoDimensions) {
   };
   const Array rstd = std::move(forward().rstd);
   EXPECT_EQ(rstd.shape(), (Shape{3, 1, 1}));
-  const auto grads =
-      Must(RmsNormGrad(g.operand(), x.operand(), gamma.operand(), rstd.operand()));
-  ExpectGradient(x, g, [&] { return std::move(forward().y); }, grads[0]);
-  ExpectGradient(gamma, g, [&] { return std::move(forward().y); }, grads[1]);
+  const auto grads = Must(RmsNormGrad(g.operand(), x.operand(), gamma.operand(), rstd.operand()));
+  ExpectGradient(
+      x, g, [&] { return std::move(forward().y); }, grads[0]);
+  ExpectGradient(
+      gamma, g, [&] { return std::move(forward().y); }, grads[1]);
 }
 
 TEST(Gradient, LayerNormWithWeightAndBias) {
@@ -245,9 +248,7 @@ TEST(Gradient, RotaryMulOfEveryBroadcast) {
 TEST(Gradient, LinearOfThreeDimensions) {
   Doubles x = Random({2, 3, 4}, 24), weight = Random({5, 4}, 25), bias = Random({5}, 26);
   const Doubles g = Random({2, 3, 5}, 27);
-  const auto forward = [&] {
-    return Must(Linear(x.operand(), weight.operand(), bias.operand()));
-  };
+  const auto forward = [&] { return Must(Linear(x.operand(), weight.operand(), bias.operand())); };
   const LinearGradients grads = Must(LinearGrad(g.operand(), x.operand(), weight.operand()));
   ExpectGradient(x, g, forward, grads.input);
   ExpectGradient(weight, g, forward, grads.weight);
@@ -322,8 +323,7 @@ TEST(MatmulGrad, VectorsAndUnwantedGradients) {
 
 TEST(Linear, LargeProductsAreSumsOfTheirTerms) {
   const Doubles x = Random({150, 600}, 31), w = Random({137, 600}, 32);
-  const std::vector<double> y =
-      ValuesIn(Must(Linear(x.operand(), w.operand(), std::nullopt)));
+  const std::vector<double> y = ValuesIn(Must(Linear(x.operand(), w.operand(), std::nullopt)));
   for (const size_t i : {0ul, 136ul, 137ul * 149 + 5, 137ul * 128 + 130}) {
     long double sum = 0;
     for (size_t k = 0; k < 600; ++k) {
@@ -339,8 +339,7 @@ TEST(Threads, ResultsDoNotDependOnTheirNumber) {
   std::array<std::vector<double>, 3> dgamma;
   for (size_t i = 0; i < 3; ++i) {
     RunWithThreads(i == 0 ? 1 : static_cast<int>(3 * i), [&] {
-      const RmsNormResult y =
-          Must(RmsNorm(x.operand(), gamma.operand(), 1e-6, std::nullopt));
+      const RmsNormResult y = Must(RmsNorm(x.operand(), gamma.operand(), 1e-6, std::nullopt));
       dgamma[i] = ValuesIn(
           Must(RmsNormGrad(x.operand(), x.operand(), gamma.operand(), y.rstd.operand()))[1]);
     });

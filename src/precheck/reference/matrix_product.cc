@@ -19,8 +19,7 @@ using kernels::kPanelDepth;
 constexpr size_t kTile = 128;
 
 template <class T>
-void GatherAs(const MatrixView& from, size_t rows, size_t columns, double* out,
-              size_t out_stride) {
+void GatherAs(const MatrixView& from, size_t rows, size_t columns, double* out, size_t out_stride) {
   const auto* const values = reinterpret_cast<const T*>(from.data) + from.first;
   for (size_t i = 0; i < rows; ++i) {
     const T* const row = values + i * from.row_stride;

@@ -71,8 +71,7 @@ Array ArrayOf(DType dtype, const Shape& shape, const double* values) {
   return array;
 }
 
-Status CheckAffine(const OptionalOperand& weight, const OptionalOperand& bias,
-                   const Shape& shape) {
+Status CheckAffine(const OptionalOperand& weight, const OptionalOperand& bias, const Shape& shape) {
   if (weight) {
     PL_TRY(CheckFloating("weight", *weight));
     PL_TRY(CheckShape("weight", *weight, shape));
@@ -123,8 +122,8 @@ Result<Groups> GroupsOf(const GroupNormCall& call) {
     return BadArgument("input", fmt::format("has {} dimensions (expected 2 to 8)", shape.size()));
   }
   if (call.group < 1 || shape[1] % call.group != 0) {
-    return BadArgument("group", fmt::format("{} does not divide the {} channels of input",
-                                            call.group, shape[1]));
+    return BadArgument(
+        "group", fmt::format("{} does not divide the {} channels of input", call.group, shape[1]));
   }
   PL_TRY(CheckAffine(call.weight, call.bias, {shape[1]}));
   Groups groups;
@@ -151,8 +150,7 @@ Result<RmsNormResult> RmsNorm(const Operand& x, const Operand& gamma, double eps
     std::vector<double> row(rows.length), scratch(rows.length);
     for (size_t r = begin; r < end; ++r) {
       Read(x, r * rows.length, rows.length, row.data());
-      const double mean =
-          DotOf(row.data(), row.data(), scratch) / static_cast<double>(rows.length);
+      const double mean = DotOf(row.data(), row.data(), scratch) / static_cast<double>(rows.length);
       double rstd = 1 / std::sqrt(mean + epsilon);
       if (rounds) rstd = RoundTo(DType::kFloat32, rstd);
       Write(out.rstd, r, 1, &rstd);
@@ -189,8 +187,7 @@ Result<std::array<Array, 2>> RmsNormGrad(const Operand& grad, const Operand& x,
             dgamma[i] += g[i] * v[i];
             g[i] *= weights[i];
           }
-          const double c =
-              DotOf(g.data(), v.data(), scratch) / static_cast<double>(rows.length);
+          const double c = DotOf(g.data(), v.data(), scratch) / static_cast<double>(rows.length);
           for (size_t i = 0; i < rows.length; ++i) g[i] = (g[i] - v[i] * c) * inverse;
           Write(dx, r * rows.length, rows.length, g.data());
         }
@@ -240,9 +237,9 @@ Result<std::array<Array, 3>> LayerNormGrad(const Operand& grad, const LayerNormC
   // Both halves of the sums: weight, then bias.
   const DType weight_type = call.weight ? call.weight->dtype : call.input.dtype;
   const DType bias_type = call.bias ? call.bias->dtype : call.input.dtype;
-  return std::array<Array, 3>{
-      std::move(dx), ArrayOf(weight_type, call.normalized_shape, sums.data()),
-      ArrayOf(bias_type, call.normalized_shape, sums.data() + rows.length)};
+  return std::array<Array, 3>{std::move(dx),
+                              ArrayOf(weight_type, call.normalized_shape, sums.data()),
+                              ArrayOf(bias_type, call.normalized_shape, sums.data() + rows.length)};
 }
 
 Result<std::array<Array, 3>> GroupNormSilu(const GroupNormCall& call) {

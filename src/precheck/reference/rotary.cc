@@ -119,10 +119,9 @@ Array FactorGrad(const Operand& grad, const RotaryCall& call, const Operand& fac
     }
   };
   if (is_shared) {  // else one row would be one thread's work
-    const std::vector<double> sums =
-        SumRanges(rows.rows_of_each(), width, [&](size_t begin, size_t end, double* partial) {
-          add_rows(0, begin, end, partial);
-        });
+    const std::vector<double> sums = SumRanges(
+        rows.rows_of_each(), width,
+        [&](size_t begin, size_t end, double* partial) { add_rows(0, begin, end, partial); });
     Write(out, 0, width, sums.data());
     return out;
   }

@@ -21,8 +21,7 @@ int32_t Scale(const plumbline_call* call, const plumbline_tensor& x) {
     call->explain(call->state, "x: only float64 is known");
     return 1;
   }
-  auto* const out =
-      static_cast<double*>(call->add_result(call->state, x.dtype, x.sizes, x.rank));
+  auto* const out = static_cast<double*>(call->add_result(call->state, x.dtype, x.sizes, x.rank));
   if (!out) return 2;
   uint64_t count = 1;
   for (uint64_t i = 0; i < x.rank; ++i) count *= static_cast<uint64_t>(x.sizes[i]);

@@ -75,8 +75,8 @@ void SoftmaxGrad(const std::vector<double>& p, std::vector<double>& g,
 // Rows and experts of a checked call.
 struct Gating {
   size_t rows = 0, experts = 0, k = 0;
-  bool rounds = false;               // softmax in float32, as on the device
-  std::optional<DType> stored;       // 16-bit operands: probabilities have that type
+  bool rounds = false;          // softmax in float32, as on the device
+  std::optional<DType> stored;  // 16-bit operands: probabilities have that type
 };
 
 Result<Gating> GatingOf(const MoeGatingCall& call, std::optional<DType> recorded) {
@@ -89,8 +89,8 @@ Result<Gating> GatingOf(const MoeGatingCall& call, std::optional<DType> recorded
   gating.experts = call.x.last();
   gating.rows = CountOf(Shape(call.x.shape.begin(), call.x.shape.end() - 1));
   if (call.k < 1 || static_cast<size_t>(call.k) > gating.experts) {
-    return BadArgument("k", fmt::format("{} of {} experts cannot be chosen", call.k,
-                                        gating.experts));
+    return BadArgument("k",
+                       fmt::format("{} of {} experts cannot be chosen", call.k, gating.experts));
   }
   gating.k = static_cast<size_t>(call.k);
   // Which expert comes first must not depend on digits that the device has not.
@@ -99,10 +99,10 @@ Result<Gating> GatingOf(const MoeGatingCall& call, std::optional<DType> recorded
   if (!call.finished) return gating;
   const DType type = call.finished->dtype;
   if ((type != DType::kBool && type != DType::kUInt8) || call.finished->count() != gating.rows) {
-    return BadArgument("finished", fmt::format("has type {} and shape {} (expected bool, one "
-                                               "element of each of the {} rows)",
-                                               InfoOf(type).name,
-                                               ShapeText(call.finished->shape), gating.rows));
+    return BadArgument(
+        "finished", fmt::format("has type {} and shape {} (expected bool, one "
+                                "element of each of the {} rows)",
+                                InfoOf(type).name, ShapeText(call.finished->shape), gating.rows));
   }
   return gating;
 }
@@ -192,12 +192,10 @@ Result<MoeGatingResult> MoeGatingTopKSoftmax(const MoeGatingCall& call,
     std::vector<int64_t> order(gating.experts);
     for (size_t r = begin; r < end; ++r) {
       Choose(call, gating, r, p, order);
-      const bool is_finished =
-          call.finished && call.finished->data[r] != std::byte{0};
+      const bool is_finished = call.finished && call.finished->data[r] != std::byte{0};
       for (size_t j = 0; j < gating.k; ++j) {
         chosen[j] = p[static_cast<size_t>(order[j])];
-        experts[r * gating.k + j] =
-            is_finished ? static_cast<int64_t>(gating.experts) : order[j];
+        experts[r * gating.k + j] = is_finished ? static_cast<int64_t>(gating.experts) : order[j];
         rows[r * gating.k + j] = static_cast<int64_t>(j * gating.rows + r);
       }
       Write(out.y, r * gating.k, gating.k, chosen.data());

@@ -15,9 +15,8 @@ namespace plumbline::precheck::reference {
 namespace {
 
 // Element types of the interface.
-constexpr std::array kTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16,
-                               DType::kBFloat16, DType::kInt64, DType::kInt32,
-                               DType::kUInt8, DType::kBool};
+constexpr std::array kTypes = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                               DType::kInt64,   DType::kInt32,   DType::kUInt8,   DType::kBool};
 
 std::optional<DType> TypeNamed(const char* name) {
   for (const DType dtype : kTypes) {
@@ -36,7 +35,8 @@ Result<UserReference> EntryOf(const YamlFile& file, const std::string& name,
   UserReference entry{name, {}, {}, {}};
   if (!node.IsMap()) {
     return file.Bad(node, fmt::format("operator {} has no map (expected forward, and if wanted "
-                                      "backward and description)", name));
+                                      "backward and description)",
+                                      name));
   }
   for (const auto& pair : node) {
     const std::string key = pair.first.IsScalar() ? pair.first.Scalar() : "";
@@ -46,7 +46,8 @@ Result<UserReference> EntryOf(const YamlFile& file, const std::string& name,
                                                    : nullptr;
     if (to == nullptr) {  // a misspelt key must not leave an operator without its backward
       return file.Bad(pair.first, fmt::format("\"{}\" is no key of an operator (expected forward, "
-                                              "backward or description)", key));
+                                              "backward or description)",
+                                              key));
     }
     PL_TRY_ASSIGN(*to, TextOf(file, pair.second, key));
   }
@@ -166,8 +167,8 @@ Result<UserLibrary> UserLibrary::Open(const std::string& path) {
     return Error(ErrorCode::kNotFound,
                  fmt::format("{}: cannot be loaded as a library ({})", path, dlerror()));
   }
-  const auto function = reinterpret_cast<plumbline_references_function>(
-      dlsym(library, PLUMBLINE_REFERENCES_SYMBOL));
+  const auto function =
+      reinterpret_cast<plumbline_references_function>(dlsym(library, PLUMBLINE_REFERENCES_SYMBOL));
   uint64_t count = 0;
   const plumbline_reference* const first = function ? function(&count) : nullptr;
   // Checked once, so that calls need not.
@@ -176,8 +177,9 @@ Result<UserLibrary> UserLibrary::Open(const std::string& path) {
         return reference.name && reference.forward;
       });
   if (is_complete) return UserLibrary(path, first, count);
-  return BadArgument(path, "has no reference functions (expected plumbline_references() of "
-                           "plumbline/reference_api.h, each with a name and a forward)");
+  return BadArgument(path,
+                     "has no reference functions (expected plumbline_references() of "
+                     "plumbline/reference_api.h, each with a name and a forward)");
 }
 
 const plumbline_reference* UserLibrary::Find(const std::string& name) const {
@@ -201,11 +203,12 @@ bool UserLibrary::has_backward(const std::string& name) const {
 Result<std::vector<std::optional<Array>>> UserLibrary::Run(
     const std::string& name, bool is_backward, const std::vector<UserValue>& arguments) const {
   const plumbline_reference* const reference = Find(name);
-  const plumbline_reference_function function =
-      !reference ? nullptr : is_backward ? reference->backward : reference->forward;
+  const plumbline_reference_function function = !reference    ? nullptr
+                                                : is_backward ? reference->backward
+                                                              : reference->forward;
   if (!function) {
-    return BadArgument(path_, fmt::format("has no {} of {}", is_backward ? "backward" : "forward",
-                                          name));
+    return BadArgument(path_,
+                       fmt::format("has no {} of {}", is_backward ? "backward" : "forward", name));
   }
   if (const std::optional<DType> foreign = ForeignType(arguments)) {
     return BadArgument(name, fmt::format("tensors of type {} cannot be handed to a library",

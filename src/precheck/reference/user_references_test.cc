@@ -22,9 +22,9 @@ class UserFile : public testing::Test {
 };
 
 TEST_F(UserFile, OperatorsAreRead) {
-  const auto entries = Must(ReadUserReferences(Written(
-      "operators:\n  npu_a: {forward: 'ops.py:a', backward: a_grad, description: x}\n"
-      "  npu_b:\n    forward: lib.so\n")));
+  const auto entries = Must(ReadUserReferences(
+      Written("operators:\n  npu_a: {forward: 'ops.py:a', backward: a_grad, description: x}\n"
+              "  npu_b:\n    forward: lib.so\n")));
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "npu_a");
   EXPECT_EQ(entries[0].forward, "ops.py:a");
@@ -43,8 +43,7 @@ TEST_F(UserFile, WhatIsWrongIsNamed) {
     return ErrorOf(ReadUserReferences(Written(text)));
   };
   EXPECT_NE(problem("operator: {}").find("expected one key, operators"), std::string::npos);
-  EXPECT_NE(problem("operators: {a: {foward: f}}").find("\"foward\" is no key"),
-            std::string::npos);
+  EXPECT_NE(problem("operators: {a: {foward: f}}").find("\"foward\" is no key"), std::string::npos);
   EXPECT_NE(problem("operators: {a: {backward: f}}").find("a has no forward"), std::string::npos);
   EXPECT_NE(problem("operators: {a: f}").find("a has no map"), std::string::npos);
   EXPECT_NE(problem("operators: [a, b]").find("no map of names"), std::string::npos);
@@ -59,8 +58,7 @@ TEST(UserLibrary, ForwardAndBackwardRun) {
   EXPECT_TRUE(library.has_backward("npu_scale"));
   EXPECT_FALSE(library.has_backward("npu_fail"));
   const Doubles x{{3}, {1, 2, 3}};
-  const auto results =
-      Must(library.Run("npu_scale", false, {{"", x.operand()}, {"factor", 0.5}}));
+  const auto results = Must(library.Run("npu_scale", false, {{"", x.operand()}, {"factor", 0.5}}));
   ASSERT_EQ(results.size(), 1u);
   ExpectNear(ValuesIn(*results[0]), {0.5, 1, 1.5}, 0);
   const auto grads = Must(library.Run("npu_scale", true, {{"", x.operand()}}));
