@@ -160,7 +160,7 @@ constexpr Instead kNotBuilt[] = {
      "nothing to install: plumb needs no optional packages"},
 };
 
-bool IsOption(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+bool BeginsWithDash(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
 // The rule for `name`; like upstream's parser, the unique beginning of a long name will do.
 template <size_t kCount>
@@ -190,7 +190,7 @@ struct Word {
 
 Word Split(const std::string& text) {
   const size_t equals = text.find('=');
-  if (!IsOption(text) || equals == std::string::npos) return {text, false, ""};
+  if (!BeginsWithDash(text) || equals == std::string::npos) return {text, false, ""};
   return {text.substr(0, equals), true, text.substr(equals + 1)};
 }
 
@@ -199,7 +199,7 @@ Result<std::string> TakeValue(const OptionRule& rule, const std::vector<std::str
                               size_t& index) {
   const Word word = Split(words[index]);
   if (word.has_value) return word.value;
-  if (index + 1 < words.size() && !IsOption(words[index + 1])) return words[++index];
+  if (index + 1 < words.size() && !BeginsWithDash(words[index + 1])) return words[++index];
   if (rule.takes == Takes::kOptionalValue) return std::string(rule.default_value);
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: a value is missing", word.name));
 }
@@ -379,7 +379,7 @@ Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& word
     if (const std::string_view known = ActionOf(word.name); !known.empty() && action.empty()) {
       action = known;
       if (word.has_value) files.push_back(word.value);
-      while (i + 1 < words.size() && !IsOption(words[i + 1])) files.push_back(words[++i]);
+      while (i + 1 < words.size() && !BeginsWithDash(words[i + 1])) files.push_back(words[++i]);
     } else if (word.name == "-o" || word.name == "--output") {
       constexpr OptionRule kOut{"-o", "--output", Takes::kValue, Effect::kPass, "", ""};
       PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));

@@ -9,7 +9,7 @@ namespace plumbline::cli {
 namespace {
 
 // A word that names an option; numbers below zero do not.
-bool IsOption(std::string_view word) {
+bool LooksLikeOption(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && !ParseReal(word).has_value();
 }
 
@@ -28,7 +28,7 @@ std::string Hint(std::span<const WordOption> options, const std::string& name) {
       if (!one.empty()) known.emplace_back(one);
     }
   }
-  const std::string hint = IsOption(name) ? MeantHint(name, known) : std::string();
+  const std::string hint = LooksLikeOption(name) ? MeantHint(name, known) : std::string();
   return hint.empty() ? hint : "." + hint;
 }
 
@@ -43,9 +43,9 @@ Result<OptionWords> OptionWords::Parse(std::span<const WordOption> options,
   OptionWords parsed;
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
-    const bool has_value = IsOption(words[i]) && equals != std::string::npos;
+    const bool has_value = LooksLikeOption(words[i]) && equals != std::string::npos;
     const std::string name = words[i].substr(0, has_value ? equals : std::string::npos);
-    const WordOption* option = IsOption(name) ? Find(options, name) : nullptr;
+    const WordOption* option = LooksLikeOption(name) ? Find(options, name) : nullptr;
     if (option == nullptr) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("unrecognized argument: {}{}", words[i], Hint(options, name)));
@@ -59,7 +59,8 @@ Result<OptionWords> OptionWords::Parse(std::span<const WordOption> options,
     const size_t most = option->takes == TakesWords::kNone  ? 0
                         : option->takes == TakesWords::kOne ? 1
                                                             : words.size();
-    while (!has_value && values.size() < most && i + 1 < words.size() && !IsOption(words[i + 1])) {
+    while (!has_value && values.size() < most && i + 1 < words.size() &&
+           !LooksLikeOption(words[i + 1])) {
       values.push_back(words[++i]);
     }
     const bool is_wrong = option->takes == TakesWords::kNone ? has_value : values.empty();

@@ -312,8 +312,8 @@ std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, 
     if (RoundoffOf(type) <= pair.roundoff || is_half_sum) continue;
     if (auto cause = FindNarrowError(shape, type, error, sums_up)) return cause;
   }
-  constexpr double kLargestRounding = 0.1;
-  if (!sums_up || error > kLargestRounding) return std::nullopt;
+  constexpr double kLargestOfSums = 0.1;
+  if (!sums_up || error > kLargestOfSums) return std::nullopt;
   return Cause{"accumulation",
                fmt::format("the errors are dense, of both signs and unrelated to the values: "
                            "another order or a narrower accumulator of a sum (relative error "

@@ -121,12 +121,12 @@ bool HasLoneElement(const TensorView& target, const TensorView& golden,
   const bool is_complex = InfoOf(target.dtype).kind == DTypeKind::kComplex ||
                           InfoOf(golden.dtype).kind == DTypeKind::kComplex;
   if (is_complex || !target.is_contiguous() || !golden.is_contiguous()) return false;
-  constexpr size_t kBlock = 1024;
-  std::array<double, kBlock> mine, theirs;
+  constexpr size_t kPartOfPair = 1024;
+  std::array<double, kPartOfPair> mine, theirs;
   Counts counts;
   const auto elements = static_cast<size_t>(golden.element_count());
-  for (size_t at = 0; at < elements; at += kBlock) {
-    const size_t size = std::min(kBlock, elements - at);
+  for (size_t at = 0; at < elements; at += kPartOfPair) {
+    const size_t size = std::min(kPartOfPair, elements - at);
     Widen(target.dtype, target.data + at * InfoOf(target.dtype).size_bytes, size, mine.data());
     Widen(golden.dtype, golden.data + at * InfoOf(golden.dtype).size_bytes, size, theirs.data());
     Count(mine.data(), theirs.data(), size, typical, counts);

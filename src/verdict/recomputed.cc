@@ -279,9 +279,9 @@ bool ContradictsInputs(const Comparison& comparison, const ComparedRow& row, boo
 }
 
 const ComparedCall* MaskedWriteBefore(const Comparison& comparison, const ComparedRow& row) {
-  constexpr uint32_t kMostCalls = 16;  // between a write and what reads it
+  constexpr uint32_t kMostCallsBetween = 16;  // between a write and what reads it
   constexpr size_t kArguments = 3;
-  const uint32_t first = row.call > kMostCalls ? row.call - kMostCalls : 0;
+  const uint32_t first = row.call > kMostCallsBetween ? row.call - kMostCallsBetween : 0;
   for (uint32_t i = row.call; i-- > first;) {
     const ComparedCall& call = comparison.calls[i];
     if (!IsWrite(call)) continue;
