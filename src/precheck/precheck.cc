@@ -266,10 +266,16 @@ class Precheck {
     return options;
   }
 
+  // Said before the framework is loaded: there is no place for the files. What is tried is gone.
+  plumbline::Status CheckOutputDirectory() const {
+    PL_TRY(MakeDirectories(options_.output_dir));
+    PL_TRY(AtomicFile::Create(JoinPath(options_.output_dir, "accuracy_checking_run.json")));
+    return {};
+  }
+
   // Of a run that goes on, what the earlier one judged; nothing is changed yet.
   plumbline::Status FindEarlier() {
-    // Said before the framework is loaded: there is no place for the files.
-    if (options_.resume_path.empty()) return MakeDirectories(options_.output_dir);
+    if (options_.resume_path.empty()) return CheckOutputDirectory();
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
     PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, FilesOptions()));
     for (const auto& [call, done] : files_->done()) {

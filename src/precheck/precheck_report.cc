@@ -235,7 +235,13 @@ void PrecheckReport::AddEarlier(const EarlierCall& call) {
   Count(call.forward, call.backward);
   ++earlier_;
   outputs_ += call.outputs;
-  const bool is_judged = CallStatus(call.forward, call.backward) != CheckStatus::kSkip;
+  const CheckStatus status = CallStatus(call.forward, call.backward);
+  const bool is_judged = status != CheckStatus::kSkip;
+  if (status == CheckStatus::kError &&
+      (earlier_error_.empty() || call.place < earlier_error_place_)) {
+    earlier_error_ = call.name;
+    earlier_error_place_ = call.place;
+  }
   if (call.skip) {
     AddSkip(call.place, call.name, *call.skip, is_judged);
   } else if (!is_judged) {
@@ -345,7 +351,8 @@ std::string FirstLine(const PrecheckReport& report) {
   }
   const std::string calls = CountText(report.all_calls(), "call");
   if (const uint64_t errors = report.count(CheckStatus::kError); errors > 0) {
-    return behind(fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report)));
+    return behind(fmt::format("wrong: {} by an earlier run ({} of {} {} wrong)",
+                              report.earlier_error(), errors, calls, errors == 1 ? "is" : "are"));
   }
   if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
   if (report.judged_calls() == 0)

@@ -74,6 +74,8 @@ class PrecheckReport {
   [[nodiscard]] uint64_t device_failures() const { return device_failures_; }
   [[nodiscard]] const std::string& device_failure() const { return device_failure_; }
   [[nodiscard]] uint64_t earlier() const { return earlier_; }
+  // The first call of the recording that an earlier run found wrong; empty: none.
+  [[nodiscard]] const std::string& earlier_error() const { return earlier_error_; }
   [[nodiscard]] uint64_t merged() const { return merged_; }
   // The most frequent first.
   [[nodiscard]] const std::vector<CauseCount>& causes() const { return causes_; }
@@ -102,6 +104,8 @@ class PrecheckReport {
   uint64_t outputs_ = 0, all_zero_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
   std::string all_zero_example_;  // name of the row
   size_t all_zero_place_ = 0;
+  std::string earlier_error_;
+  size_t earlier_error_place_ = 0;
   uint64_t device_failures_ = 0;
   std::string device_failure_;
   size_t device_failure_place_ = 0;

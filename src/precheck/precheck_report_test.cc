@@ -145,7 +145,7 @@ TEST(PrecheckReport, EarlierErrorsCount) {
                      .skip = {}});
   report.Add(1, Passed("Torch.add.1"));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report), "wrong: 1 of 2 calls; 1 call by an earlier run");
+  EXPECT_EQ(FirstLineOf(report), "wrong: Torch.add.0 by an earlier run (1 of 2 calls is wrong)");
 }
 
 TEST(PrecheckReport, EarlierCallsCountAsThoseOfThisRun) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from plumbline.precheck_run.case_limits import (
     first_problem,
     judge,
 )
+from plumbline.precheck_run.case_script import About, script
 from plumbline.precheck_run.extracted_case import Case, Side, TensorName
 
 FLOATS = [torch.float32, torch.bfloat16, torch.float16]
@@ -149,3 +152,34 @@ def test_what_a_call_changes_is_its_result(made: Case) -> None:
     assert expected.values["output.0"].shape == (4, 5)
     assert expected.is_in_place == (made.api == "__setitem__")
     assert problem(expected, output_0=made.tensors["arg0"])
+
+
+def test_what_a_call_changes_and_does_not_return_is_expected_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running statistics: no output of the call tells of them."""
+    made = case("Functional.batch_norm", noise(4, 3, 5), torch.zeros(3), torch.ones(3), None, None,
+                True, 0.1)
+    expected = expect(made)
+    assert {"output.0", "changed arg1", "changed arg2"} == set(expected.limits)
+    assert not judge(made, made.target, "cpu", expected).fails
+    test = tmp_path / "test_batch_norm.py"
+    about = About("Functional.batch_norm.0", "dump.json", "", "cpu")
+    test.write_text(script(made, expected, about))
+    torch.save({"tensors": made.tensors, "expected": expected.values}, tmp_path / "data.pt")
+    runpy.run_path(str(test))["test_forward"]()
+    right = torch.nn.functional.batch_norm
+
+    def forgets(x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor,
+                *others: Any) -> torch.Tensor:
+        return right(x, mean, variance.clone(), *others)
+
+    monkeypatch.setattr(torch.nn.functional, "batch_norm", forgets)
+    assert judge(made, made.target, "cpu", expected).problem == "arg2 was not changed"
+    with pytest.raises(AssertionError, match="changed arg2: 3 of 3 elements"):
+        runpy.run_path(str(test))["test_forward"]()
+
+
+def test_a_returned_argument_is_expected_once() -> None:
+    expected = expect(case("Tensor.add_", noise(6), noise(6)))
+    assert list(expected.values) == ["output.0"]

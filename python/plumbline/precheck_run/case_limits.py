@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from plumbline.precheck_run.executor import one_line
-from plumbline.precheck_run.extracted_case import Case, Made, Setting, Side, run
+from plumbline.precheck_run.extracted_case import CHANGED, Case, Made, Setting, Side, run
 
 # A result may be this many times farther from the one in float64 than the same call on this CPU in
 # the recorded type is, which leaves room for another order of sums.
@@ -256,7 +256,8 @@ def first_problem(results: dict[str, torch.Tensor], expected: Expected) -> str:
     for name, value in expected.values.items():
         own = results.get(name)
         if own is None:
-            return f"{name} is missing"
+            return f"{name.removeprefix(CHANGED)} was not changed" if name.startswith(CHANGED) \
+                else f"{name} is missing"
         if own.shape != value.shape:
             return f"{name} has the shape {tuple(own.shape)} (expected {tuple(value.shape)})"
         problem = "" if name in expected.left_out else \

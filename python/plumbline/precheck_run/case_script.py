@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from plumbline.precheck_run.case_limits import Expected, Limit
-from plumbline.precheck_run.extracted_case import Case, Side, TensorName
+from plumbline.precheck_run.extracted_case import CHANGED, GOLDEN, Case, Side, TensorName
 
 # Of a test as it was recorded, and of one that was made smaller: which of them belongs to the
 # program changes with the program, in one step.
@@ -94,11 +94,23 @@ def script(case: Case, expected: Expected, about: About, data_file: str = DATA_F
         constants += _END.format(seconds=about.seconds)
     parts = [_head(case, about, data_file) + "\n".join([constants, _limits_text(expected)])
              + f"WITH_GRADIENT = {sorted(case.wants_grad)}\n"]
-    parts += [TENSORS, _INPUTS, _CHECK, _call_function(case, expected.is_in_place), _FORWARD]
+    parts += [TENSORS, _INPUTS, _CHECK, _call_function(case, expected.is_in_place),
+              _FORWARD.rstrip("\n") + "\n" + _changed_text(case, expected)]
     if case.grads and any(name.startswith("gradient") for name in expected.values):
         grads = [None if grad is None else grad.name for grad in case.grads]
         parts += [GRADIENTS, _BACKWARD.format(grads=grads)]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _changed_text(case: Case, expected: Expected) -> str:
+    """What the forward test checks besides what the call returned."""
+    if not any(name.startswith(CHANGED) for name in expected.values):
+        return ""
+    argument = f"data[name.removeprefix({CHANGED!r})]"
+    if case.golden:
+        other = f'"{GOLDEN}" + name.removeprefix({CHANGED!r})'
+        argument = f'data.get({other} if SIDE == "golden" else "", {argument})'
+    return _CHANGED.format(argument=argument)
 
 
 def _limits_text(expected: Expected) -> str:
@@ -219,8 +231,13 @@ def test_forward():
     results = tensors(call(data))
     assert len(results) == sum(name.startswith("output") for name in LIMITS)
     for number, result in enumerate(results):
-        check(f"output.{{number}}", result)
-'''.replace("{{", "{").replace("}}", "}")
+        check(f"output.{number}", result)
+'''
+
+# Where a run is a side, it may have passed another tensor at that place.
+_CHANGED = '''    for name in [name for name in LIMITS if name.startswith("changed ")]:
+        check(name, {argument})
+'''
 
 _BACKWARD = '''
 def test_backward():

@@ -19,6 +19,8 @@ from plumbline.precheck_run.values import BadArgumentError, Makers, decode
 
 # In front of the names of tensors that only the golden run has.
 GOLDEN = "golden_"
+# In front of the names of arguments that a call changed and did not return.
+CHANGED = "changed "
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -193,7 +195,8 @@ class Setting:
 class Made:
     """What came of a call."""
 
-    results: dict[str, torch.Tensor]  # on the CPU, by name: "output.0", "gradient of arg0"
+    # On the CPU, by name: "output.0", "gradient of arg0", "changed arg3" (in place).
+    results: dict[str, torch.Tensor]
     is_in_place: bool  # it returned nothing: its first argument, which it changed, is the output
     is_random: bool  # it drew random numbers (known on the CPU alone)
 
@@ -223,6 +226,9 @@ def run(case: Case, side: Side, setting: Setting) -> Made:
     is_in_place = output is None and bool(args)
     outputs = list(_tensors(args[0] if is_in_place else output))
     results = {f"output.{i}": tensor.detach().cpu() for i, tensor in enumerate(outputs)}
+    results |= {f"{CHANGED}{name.removeprefix(GOLDEN)}": tensor.detach().cpu()
+                for name, tensor in given.items() if not any(tensor is one for one in outputs)
+                and _is_changed(tensor, raised(case.tensors[name], setting.dtype))}
     if case.grads and leaves:
         pairs = [(tensor, raised(case.tensors[grad.name], setting.dtype).to(setting.device))
                  for tensor, grad in zip(outputs, case.grads, strict=False)
@@ -233,6 +239,13 @@ def run(case: Case, side: Side, setting: Setting) -> Made:
         results |= {f"gradient of {name.removeprefix(GOLDEN)}": grad.detach().cpu()
                     for name, grad in zip(leaves, found, strict=True) if grad is not None}
     return Made(results, is_in_place, is_random)
+
+
+def _is_changed(tensor: torch.Tensor, before: torch.Tensor) -> bool:
+    """By its elements: running statistics are written behind the back of autograd's versions."""
+    after = tensor.detach().cpu()
+    is_same = (after == before) | ((after != after) & (before != before))
+    return not bool(is_same.all())
 
 
 def raised(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
