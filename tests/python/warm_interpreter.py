@@ -2,7 +2,7 @@
 
 What `plumb` starts (PLUMBLINE_PYTHON, --python) is a launcher of a few milliseconds. It hands its
 arguments, environment and descriptors to a server, which has imported the packages and forks a
-process that runs the module. If the launcher ends, or `plumb` closes it, that process is killed
+process that runs the module (-m) or the text (-c). If the launcher ends, or `plumb` closes it, that process is killed
 with all that it started. Tests of starting and leaving processes behind use sys.executable.
 """
 
@@ -29,12 +29,12 @@ for number in range(240):
         files.append(number)
     except OSError:
         pass
-if len(words) < 2 or words[0] != "-m" or len(files) > 230:
+if len(words) < 2 or words[0] not in ("-m", "-c") or len(files) > 230:
     os.execv({python!r}, [{python!r}, *words])
 import socket
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect("\\0" + {address!r})
-job = repr({{"words": words[1:], "cwd": os.getcwd(), "environment": dict(os.environ),
+job = repr({{"words": words, "cwd": os.getcwd(), "environment": dict(os.environ),
             "group": os.getpgrp(), "files": files, "code": {code!r}}})
 socket.send_fds(server, [job.encode()], files)
 for number in files:
@@ -71,11 +71,15 @@ def program(job, files):
     if device is not None:
         device._read_environment()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    module, *arguments = job["words"]
-    sys.argv = [module, *arguments]
-    sys.modules.pop(module, None)
+    option, text, *arguments = job["words"]
     exec(job["code"], {"__name__": "__main__"})
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if option == "-c":
+        sys.argv = ["-c", *arguments]
+        exec(text, {"__name__": "__main__"})
+        return
+    sys.argv = [text, *arguments]
+    sys.modules.pop(text, None)
+    runpy.run_module(text, run_name="__main__", alter_sys=True)
 
 
 def leave(work):
