@@ -248,7 +248,7 @@ constexpr std::string_view kOrderName = "ms_execution_order_graph_";
 constexpr std::string_view kHistoryName = "ms_global_execution_order_graph_";
 constexpr std::string_view kCsv = ".csv";
 constexpr std::string_view kHeader = "NodeExecutionOrder-FullNameWithScope";
-constexpr std::string_view kRankPrefix = "rank_";
+constexpr std::string_view kRankFolder = "rank_";
 
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines = SplitAt(text, '\n');
@@ -309,7 +309,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   bool found = false;
   for (const std::string& name : names) {
-    const std::optional<int64_t> rank = NaturalAfter(kRankPrefix, name);
+    const std::optional<int64_t> rank = NaturalAfter(kRankFolder, name);
     if (!rank) continue;
     found = true;
     PL_TRY(ReadRank(JoinPath(directory, name), *rank, out));
@@ -322,7 +322,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
 Result<std::vector<ExecutionOrder>> ReadExecutionOrders(const std::string& root) {
   std::vector<ExecutionOrder> out;
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(root));
-  if (const auto rank = NaturalAfter(kRankPrefix, BaseName(absolute))) {
+  if (const auto rank = NaturalAfter(kRankFolder, BaseName(absolute))) {
     PL_TRY(ReadRank(absolute, *rank, out));
   } else {
     PL_TRY_ASSIGN(const bool has_ranks, ReadRanksBelow(absolute, out));

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kLettersAndDigits =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 constexpr size_t kLongestPath = 4096, kLongestName = 255;
-constexpr int kDeepest = 8;  // steps, ranks, tensors; the rest is room for other layouts
+constexpr int kDeepestPath = 8;  // steps, ranks, tensors; the rest is room for other layouts
 
 Error Refused(std::string_view path, std::string_view why) {
   return Error(ErrorCode::kInvalidArgument,
@@ -40,7 +40,7 @@ Status CheckTree(const std::string& path, int depth) {
   if (facts.is_link) return Refused(path, "a symbolic link (expected a file or directory)");
   if (!facts.is_own) return Refused(path, "belongs to another user");
   if (facts.kind != PathKind::kDirectory) return {};
-  if (depth == kDeepest) return Refused(path, "directories are nested too deeply");
+  if (depth == kDeepestPath) return Refused(path, "directories are nested too deeply");
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
   for (const std::string& name : names) PL_TRY(CheckTree(JoinPath(path, name), depth + 1));
   return {};

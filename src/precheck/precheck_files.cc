@@ -116,7 +116,7 @@ class DetailsRows {
   std::vector<TableCell> cells_;
 };
 
-report::CellKind KindOf(const DetailsColumn& column) {
+report::CellKind CellKindOf(const DetailsColumn& column) {
   if (column.is_number) return report::CellKind::kReal;
   const bool is_free = column.key == "name" || column.key == "message";
   return is_free ? report::CellKind::kText : report::CellKind::kWord;
@@ -188,7 +188,7 @@ Result<std::shared_ptr<const report::RowColumns>> DetailsTable(const PrecheckRep
   }));
   std::vector<report::CellColumn> columns;
   for (const DetailsColumn& column : DetailsColumns(FormOf(report))) {
-    columns.push_back({std::string(column.key), KindOf(column)});
+    columns.push_back({std::string(column.key), CellKindOf(column)});
   }
   return report::MakeRowColumns(
       std::move(columns), rows.size(),
