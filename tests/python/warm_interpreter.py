@@ -74,6 +74,8 @@ def program(job, files):
     option, text, *arguments = job["words"]
     exec(job["code"], {"__name__": "__main__"})
     if option == "-c":
+        for name in [name for name in sys.modules if f"'{name}'" in text and "." in name]:
+            del sys.modules[name]  # which the text runs
         sys.argv = ["-c", *arguments]
         exec(text, {"__name__": "__main__"})
         return
