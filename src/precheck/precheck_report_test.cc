@@ -73,7 +73,7 @@ TEST(PrecheckReport, AnErrorWithoutNumbersIsTheWorst) {
 
 TEST(PrecheckReport, OutputsThatAreAllZeroAreCountedAndTold) {
   PrecheckReport report;
-  for (const size_t place : {2, 1}) {
+  for (const size_t place : {size_t{2}, size_t{1}}) {
     CallOutcome zeros = Passed(fmt::format("Torch.mul.{}", place));
     zeros.forward.rows[0].is_all_zero = true;
     report.Add(place, std::move(zeros));
