@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-SECONDS = 60  # no answer for so long is a failure
+SECONDS = 120  # no answer for so long is a failure
 
 
 class Lines:
