@@ -2,8 +2,9 @@
 
 What `plumb` starts (PLUMBLINE_PYTHON, --python) is a launcher of a few milliseconds. It hands its
 arguments, environment and descriptors to a server, which has imported the packages and forks a
-process that runs the module (-m) or the text (-c). If the launcher ends, or `plumb` closes it, that process is killed
-with all that it started. Tests of starting and leaving processes behind use sys.executable.
+process that runs the module (-m) or the text (-c). If the launcher ends, or `plumb` closes it, that
+process is killed with all that it started. Tests of starting and leaving processes behind use
+sys.executable.
 """
 
 from __future__ import annotations
