@@ -258,6 +258,25 @@ TEST_F(CallPlanTest, EveryLevelAndTaskOfUpstreamIsTold) {
   }
 }
 
+// A part of a recording, another order or other calls before it: the inputs stay the same.
+TEST_F(CallPlanTest, InputsDoNotDependOnWhereACallStands) {
+  const std::string two = std::string(kTensor) + ", " + kTensor;
+  const std::string wanted = Entry("Torch.mul.3.forward", two);
+  const auto inputs_of = [&](const std::vector<std::string>& entries, size_t place,
+                             const PlanOptions& options) {
+    const auto plan = Open(Dump(entries), options);
+    EXPECT_EQ(plan->call(place).name, "Torch.mul.3");
+    const auto call = plan->Prepare(place);
+    return std::pair{BytesOf(*call, *call->args[0].As<TensorPlace>()),
+                     BytesOf(*call, *call->args[1].As<TensorPlace>())};
+  };
+  const auto alone = inputs_of({wanted}, 0, {});
+  EXPECT_TRUE(alone.first != alone.second);  // of one shape and one range
+  EXPECT_TRUE(inputs_of({Entry("Torch.add.0.forward"), wanted}, 1, {}) == alone);
+  EXPECT_TRUE(inputs_of({wanted, Entry("Torch.add.0.forward", two)}, 0, {.dedupe = true}) == alone);
+  EXPECT_TRUE(inputs_of({wanted}, 0, {.seed = 7}) != alone);
+}
+
 class RecordedDataTest : public CallPlanTest {
  protected:
   // A recording of two calls with tensors in files; the first one's file is `name`, and of `dtype`

@@ -106,6 +106,10 @@ TEST(InputData, WithoutFiniteElementsAllAreNaNOrInfinite) {
   EXPECT_EQ(Drawn(FillOf(DType::kFloat32, {3, 2}, Between(-kInf, kInf))),
             (std::vector<double>{kInf, kInf, kInf, kInf, -kInf, -kInf}));
   EXPECT_EQ(Drawn(FillOf(DType::kFloat32, {}, Between(-kInf, kInf))), std::vector<double>{kInf});
+  for (const double end : {kInf, -kInf}) {
+    EXPECT_EQ(Drawn(FillOf(DType::kFloat16, {2, 2}, Between(end, end))),
+              (std::vector<double>{end, end, end, end}));
+  }
 }
 
 TEST(InputData, WideRangesDoNotOverflow) {

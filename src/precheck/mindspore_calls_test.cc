@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -161,6 +163,30 @@ TEST_F(MindSporeCalls, ArgumentsOfOneShapeAndRangeDiffer) {
   ASSERT_TRUE(FillInputs(made->call, memory));
   const size_t second = made->call.args[1].As<TensorPlace>()->offset;
   EXPECT_NE(std::memcmp(memory.data(), memory.data() + second, 400), 0);
+}
+
+TEST_F(MindSporeCalls, RangesMayHaveInfinitiesAndNaN) {
+  const auto drawn_from = [&](const char* range) {
+    const auto made = PrepareArgs(TensorJson("Float32", "[6]", range));
+    EXPECT_TRUE(made) << made.error().Text();
+    std::vector<std::byte> memory(made->call.input_bytes);
+    EXPECT_TRUE(FillInputs(made->call, memory));
+    std::vector<float> values(6);
+    std::memcpy(values.data(), memory.data(), 24);
+    return values;
+  };
+  const auto is_within = [](float value) { return value >= 1 && value <= 2; };
+  const std::vector<float> with_inf =
+      drawn_from(R"("Max": Infinity, "Max_except_inf_nan": 2.0, "Min": 1.0)");
+  EXPECT_EQ(with_inf.front(), 1);
+  EXPECT_EQ(with_inf.back(), INFINITY);
+  EXPECT_TRUE(std::all_of(with_inf.begin(), with_inf.end() - 1, is_within));
+  const std::vector<float> with_nan =
+      drawn_from(R"("Max": NaN, "Max_except_inf_nan": 2.0, "Min": NaN, "Min_except_inf_nan": 1.0)");
+  EXPECT_EQ(with_nan.front(), 1);
+  EXPECT_TRUE(std::isnan(with_nan[1]));
+  EXPECT_TRUE(std::all_of(with_nan.begin() + 2, with_nan.end(), is_within));
+  EXPECT_EQ(with_nan.back(), 2);
 }
 
 TEST_F(MindSporeCalls, FloatingTensorsRequireAGradientWhereThereIsABackward) {

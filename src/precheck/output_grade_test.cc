@@ -116,6 +116,8 @@ TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_TRUE(std::isnan(ValueOf(row.cosine)));
   EXPECT_EQ(ValueOf(row.small_value_error_ratio), 1);
+  EXPECT_NEAR(ValueOf(row.rmse), 7.09446633947e-08, 1e-18);
+  EXPECT_TRUE(row.rmse->is_double && row.max_rel_error->is_double && row.mean_rel_error->is_double);
   EXPECT_EQ(ValueOf(row.error_balance), 0.4);
   EXPECT_FALSE(row.max_abs_error.has_value());
   EXPECT_EQ(row.bench_dtype, "torch.float64");

@@ -165,6 +165,40 @@ TEST(Preparation, EmptyTensorsNeedNoRange) {
   EXPECT_TRUE(Elements(*call, TensorOf(call->args[0])).empty());
 }
 
+// The elements of the one tensor of a call, whose statistics are `statistics`.
+std::vector<double> DrawnFrom(const std::string& shape, const std::string& statistics) {
+  const auto call = Prepare(
+      "Torch.f.0", Forward(fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32",)"
+                                       R"( "shape": {}, {}}})",
+                                       shape, statistics)));
+  EXPECT_TRUE(call) << SkipOf(call);
+  return call ? Elements(*call, TensorOf(call->args[0])) : std::vector<double>();
+}
+
+TEST(Preparation, ElementsAreAsTheRecordedStatisticsSay) {
+  const std::vector<double> plain = DrawnFrom("[4, 4]", R"("Max": 5, "Min": -5)");
+  ASSERT_EQ(plain.size(), 16u);
+  EXPECT_EQ(plain.front(), -5);
+  EXPECT_EQ(plain.back(), 5);
+  EXPECT_TRUE(std::ranges::all_of(plain, [](double x) { return x >= -5 && x <= 5; }));
+  const std::vector<double> with_nan = DrawnFrom(
+      "[6]", R"("Max": NaN, "Max_except_inf_nan": 2, "Min": NaN, "Min_except_inf_nan": 1)");
+  ASSERT_EQ(with_nan.size(), 6u);
+  EXPECT_EQ(with_nan[0], 1);
+  EXPECT_TRUE(std::isnan(with_nan[1]));
+  EXPECT_EQ(with_nan[5], 2);
+  for (size_t i = 2; i < 6; ++i) EXPECT_TRUE(with_nan[i] >= 1 && with_nan[i] <= 2) << with_nan[i];
+  const std::vector<double> with_inf =
+      DrawnFrom("[6]", R"("Max": Infinity, "Max_except_inf_nan": 2, "Min": 1)");
+  ASSERT_EQ(with_inf.size(), 6u);
+  EXPECT_EQ(with_inf.front(), 1);
+  EXPECT_EQ(with_inf.back(), INFINITY);
+  for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(with_inf[i] >= 1 && with_inf[i] <= 2) << with_inf[i];
+  EXPECT_EQ(DrawnFrom("[3]", R"("Max": Infinity, "Max_except_inf_nan": Infinity,)"
+                             R"( "Min": Infinity, "Min_except_inf_nan": Infinity)"),
+            std::vector<double>(3, INFINITY));
+}
+
 // What the benchmark raises the tensors of a call to: positional ones, then keywords.
 std::vector<std::optional<DType>> Raised(const PreparedCall& call) {
   std::vector<std::optional<DType>> raised;

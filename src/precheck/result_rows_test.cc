@@ -22,6 +22,7 @@ std::string Spelled(double value, bool is_double, int precision = 14, bool is_in
 
 TEST(ResultRows, DoublesHaveAFixedCountOfDigits) {
   EXPECT_EQ(Spelled(0.99999999681191, true), "0.99999999681191");
+  EXPECT_EQ(Spelled(7.09446633947e-08, true), "0.00000007094466");
   EXPECT_EQ(Spelled(0, true), "0.00000000000000");
   EXPECT_EQ(Spelled(-0.0, true), "-0.00000000000000");
   EXPECT_EQ(Spelled(2.5, true, 0), "2");  // ties to even, as Python rounds

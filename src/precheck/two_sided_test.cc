@@ -277,6 +277,37 @@ TEST_F(TwoSidedFiles, EveryCallHasARowAndEveryOutput) {
             "without a counterpart: 1 on the target, 1 on the reference");
 }
 
+// Rows of the reference that stand twice, types that are not compared and dropout cost no other
+// output its verdict.
+TEST_F(TwoSidedFiles, AnOutputThatCannotBeComparedIsSkippedAlone) {
+  DetailsRow wide = Row("sum"), second = Row("sum"), dropout;
+  wide.output.name = "Torch.sum.0.forward.output.1";
+  wide.output.device_dtype = "torch.float64";
+  second.output.name = "Torch.sum.0.forward.output.2";
+  second.output.rmse = Number{3e-4};
+  dropout.output.name = "Functional.dropout.0.forward.output.0";
+  dropout.output.device_dtype = "torch.float16";
+  dropout.output.status = CheckStatus::kPass;
+  dropout.output.message = "50 % of the elements are zero on the benchmark, 59 % on the device.";
+  DetailsRow better = second;
+  better.output.rmse = Number{1e-5};
+  const auto result = Compare({Row("mean"), Row("sum"), second, wide, dropout},
+                              {Row("mean"), Row("mean"), Row("sum"), better, wide, dropout});
+  ASSERT_TRUE(result) << result.error().message();
+  const std::vector<csv::Row> details = Rows(result->details_path);
+  ASSERT_EQ(details.size(), 6U);
+  std::vector<std::string> statuses;
+  for (size_t i = 1; i < details.size(); ++i) statuses.push_back(details[i][25]);
+  EXPECT_EQ(statuses, (std::vector<std::string>{"SKIP", "pass", "error", "SKIP", "pass"}));
+  EXPECT_EQ(details[1][27], "no-counterpart: the reference has several rows of this name");
+  const std::vector<csv::Row> rows = Rows(result->result_path);
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[1][1], "SKIP");
+  EXPECT_EQ(rows[2][0], "Torch.sum.0");
+  EXPECT_EQ(rows[2][1], "error");
+  EXPECT_EQ(rows[3], (csv::Row{"Functional.dropout.0", "pass", " ", ""}));
+}
+
 TEST_F(TwoSidedFiles, TheAnswerNeverPraisesWhatWasNotCompared) {
   const auto good = Compare({Row("sum")}, {Row("sum")});
   EXPECT_EQ(TwoSidedAnswer(*good),

@@ -215,6 +215,10 @@ def test_what_cannot_be_checked_has_a_row_with_its_cause(tmp_path: Path) -> None
     assert result["Mint.no_such_api.0"][:2] == ["SKIP", "SKIP"]
     assert "not-in-inventory" in result["Mint.no_such_api.0"][2]
     assert all(row[0] == "SKIP" for name, row in result.items() if name != "Mint.add.1")
+    done = plumb("msprobe", "-f", "mindspore", "multi_run_ut", "-api_info", dump, "-d", "0", "1",
+                 "2", "-o", tmp_path / "three")
+    assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "three", "result") == result
 
 
 def test_inputs_differ_by_argument_and_not_by_device(statistics: Path, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from precheck_dumps import (
     SECONDS,
     Dump,
     broken_python,
+    integer,
     precheck,
     result_file,
     rows,
@@ -114,6 +116,102 @@ def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:
                     "skip").returncode == 1
 
 
+def test_files_have_upstreams_form(tmp_path: Path) -> None:
+    half, plain, image = tensor([4, 8], "float16"), tensor([4, 8]), tensor([1, 3, 4, 4])
+    dump = Dump().call("Functional.relu.0", [half], [half], [half])
+    dump.call("Torch.add.0", [plain, plain], [plain], [plain])
+    dump.call("Torch.matmul.0", [plain, tensor([8, 3])], [tensor([4, 3])], [tensor([4, 3])])
+    dump.call("Functional.conv2d.0", [tensor([1, 2, 6, 6]), tensor([3, 2, 3, 3])], [image], [image])
+    dump.call("Tensor.__getitem__.0", [plain, integer(1)], [tensor([8])], [tensor([8])])
+    dump.call("Functional.dropout.0", [plain], [plain], [plain])
+    dump.call("Torch.topk.0", [plain, integer(2)],
+              [tensor([4, 2]), tensor([4, 2], "int64", 0, 7, grad=False)], [tensor([4, 2])])
+    dump.call("Distributed.all_reduce.0", [plain], [plain])
+    path, output = dump.write(tmp_path / "run"), tmp_path / "out"
+    done = precheck(path, output, "--sorted", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    for kind in ("result", "details"):
+        data, lines = result_file(output, kind).read_bytes(), rows(output, kind)
+        assert data.startswith(b"\xef\xbb\xbf") and data.count(b"\xef\xbb\xbf") == 1
+        # Line breaks within a cell are bare.
+        assert data.endswith(b"\r\n") and data.count(b"\r\n") == len(lines) + 1
+        assert result_file(output, kind).stat().st_mode & 0o777 == 0o640
+    assert {len(row) for row in rows(output, "details")} == {23}
+    *judged, skipped = rows(output)
+    assert [tuple(row[1:]) for row in judged] == [GOOD] * 7  # without a message
+    assert skipped[:3] == ["Distributed.all_reduce.0", "SKIP", "SKIP"] and len(skipped) == 4
+    assert [file.name for file in path.parent.iterdir()] == ["dump.json"]
+
+
+def test_each_backward_is_judged_or_says_why(tmp_path: Path) -> None:
+    plain, fixed = tensor([4, 8]), tensor([4, 8], grad=False)
+    dump = Dump().call("Torch.max.0", [plain, integer(1)],
+                       [tensor([4]), tensor([4], "int64", 0, 7, grad=False)], [tensor([4])])
+    dump.call("Functional.linear.0", [fixed], [tensor([4, 3])], [tensor([4, 3])],
+              weight=tensor([3, 8]))
+    dump.call("Tensor.add_.0", [plain, plain], [plain], [plain])
+    dump.call("Torch.mul.0", [fixed, fixed], [fixed], [plain])
+    dump.call("Torch.add.0", [plain, plain], [plain], [plain], out=fixed)
+    dump.call("Torch.exp.0", [plain], [plain], [plain])
+    python = broken_python(tmp_path, """
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.exp()
+    @staticmethod
+    def backward(ctx, grad):
+        raise RuntimeError("no gradient here")
+torch.exp = Broken.apply""")
+    done = precheck(dump.write(tmp_path), tmp_path / "out", "--sorted", "--python", python)
+    assert done.returncode == 0, done.stderr
+    found = {row[0]: row[1:] for row in rows(tmp_path / "out")}
+    for name in ("Torch.max.0", "Functional.linear.0", "Tensor.add_.0"):
+        assert found.pop(name) == ["pass", "pass"]
+    assert {name: (row[0], row[1]) for name, row in found.items()} == dict.fromkeys(
+        ("Torch.mul.0", "Torch.add.0", "Torch.exp.0"), ("pass", "SKIP"))
+    assert found["Torch.mul.0"][2] == "backward-skipped: no input requires a gradient"
+    assert found["Torch.add.0"][2].startswith("backward-skipped: the call writes into the argument")
+    assert found["Torch.exp.0"][2] == "cpu-failed: RuntimeError: no gradient here"
+    details = {row[0]: row[21] for row in rows(tmp_path / "out", "details")}
+    assert details["Functional.linear.0.backward.output.0"] == "SKIP"  # needs no gradient
+    assert details["Functional.linear.0.backward.output.1"] == "pass"
+    assert details["Tensor.add_.0.backward.output.1"] == "pass"
+    assert details["Torch.exp.0.forward.output.0"] == "pass"
+    assert details["Torch.exp.0.backward.output.0"] == "SKIP"
+
+
+def test_what_a_reference_function_refuses_is_a_row_that_names_it(tmp_path: Path) -> None:
+    def text(value: str) -> dict[str, Any]:
+        return {"type": "str", "value": value}
+
+    heads = tensor([1, 2, 3, 4])
+    calls: dict[str, tuple[list[Any], str]] = {
+        "NPU.npu_swiglu.0": ([tensor([2, 3])], "x: dimension 1 of shape (2, 3)"),
+        "NPU.npu_confusion_transpose.0": (
+            [tensor([2, 2]), [integer(0), integer(2)], [integer(4)],
+             {"type": "bool", "value": True}], "perm: 2"),
+        "NPU.npu_fusion_attention.0": (
+            [heads, heads, heads, integer(2), text("XYZ")], 'input_layout: "XYZ"'),
+        "NPU.npu_fusion_attention.1": (
+            [tensor([3, 2, 4])] * 3 + [integer(2), text("TND")], "actual_seq_qlen: is missing"),
+        "NPU.npu_fusion_attention.2": (
+            [tensor([1, 6, 3, 4]), *[tensor([1, 4, 3, 4])] * 2, integer(6), text("BNSD")],
+            "head_num: 6 heads")}
+    dump = Dump()
+    for name, (args, _) in calls.items():
+        dump.call(name, args, [tensor([2])])
+    dump.call("NPU.npu_swiglu.1", [tensor([2, 4])], [tensor([2, 2])], axis=integer(1))
+    dump.call("NPU.npu_swiglu.2", [tensor([2, 4])], [tensor([2, 2])])
+    done = precheck(dump.write(tmp_path), tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = {row[0]: row[1:] for row in rows(tmp_path / "out")}
+    assert found["NPU.npu_swiglu.2"] == ["pass", " "]
+    said = {name: part for name, (_, part) in calls.items()} | {
+        "NPU.npu_swiglu.1": "unknown keyword axis"}
+    for name, part in said.items():
+        assert found[name][:2] == ["SKIP", "SKIP"] and part in found[name][2], found[name]
+
+
 def sorted_files(output: Path) -> tuple[bytes, bytes]:
     """Both files, byte by byte."""
     return result_file(output).read_bytes(), result_file(output, "details").read_bytes()
@@ -166,15 +264,31 @@ def test_skipped_calls_are_run_again_if_asked_for(tmp_path: Path) -> None:
     assert len(rows(output)) == 6
 
 
+WRONG_LINEAR = """
+linear = torch.nn.functional.linear
+def wrong(x, weight, bias):
+    return linear(x, weight, bias) + (0.5 if x.dtype == torch.float32 else 0)
+torch.nn.functional.linear = wrong"""
+
+
+def test_data_that_cannot_be_kept_costs_no_row(tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = small_model().write(tmp_path)
+    python = broken_python(tmp_path, WRONG_LINEAR)
+    monkeypatch.chdir("/proc")  # where nobody can make a directory
+    done = precheck(dump, tmp_path / "out", "--save_error_data", "--python", python)
+    assert done.returncode == 0, done.stderr
+    assert "error data is incomplete: " in done.stdout + done.stderr
+    names = [row[0] for row in rows(tmp_path / "out")]
+    assert len(names) == len(set(names)) == 5
+    assert statuses(tmp_path / "out")["Functional.linear.0"][0] == "error"
+
+
 def test_data_of_a_wrong_call_can_be_loaded(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     dump = small_model().write(tmp_path)
-    python = broken_python(tmp_path, """
-linear = torch.nn.functional.linear
-def wrong(x, weight, bias):
-    return linear(x, weight, bias) + (0.5 if x.dtype == torch.float32 else 0)
-torch.nn.functional.linear = wrong""")
+    python = broken_python(tmp_path, WRONG_LINEAR)
     monkeypatch.chdir(tmp_path)
     done = precheck(dump, tmp_path / "out", "--save_error_data", "--python", python)
     assert done.returncode == 0, done.stderr
@@ -189,6 +303,13 @@ torch.nn.functional.linear = wrong""")
     torch.testing.assert_close(load["forward.output.device.0.pt"], device)
     bench = torch.nn.functional.linear(*(one.double() for one in given))
     torch.testing.assert_close(load["forward.output.bench.0.pt"], bench)
+    # What the kept arguments give has the numbers of the row.
+    numbers = next(row for row in rows(tmp_path / "out", "details")
+                   if row[0] == "Functional.linear.0.forward.output.0")
+    units = (device.double() - bench).abs() * 2.0 ** (23 - bench.abs().log2().floor())
+    cosine = torch.nn.functional.cosine_similarity(device.double().flatten(), bench.flatten(), 0)
+    assert [float(cell) for cell in (numbers[4], *numbers[18:20])] == pytest.approx(
+        [float(cosine), float(units.max()), float(units.mean())], rel=1e-9)
     assert load["backward.input.0.pt"].dtype == torch.float64
     described = json.loads((saved / "Functional.linear.0.json").read_text())
     assert described["seed"] == 1234

@@ -105,6 +105,17 @@ def test_a_gradient_of_an_autocast_region_has_its_limits(healthy_run: tuple[Path
     assert "In a region of torch.bfloat16" in row[22], row
 
 
+def test_a_region_of_float16_runs_in_it(tmp_path: Path) -> None:
+    half = tensor([64, 24], "float16")
+    dump = Dump().call("Functional.linear.0", [tensor([64, 48])], [half], [half],
+                       weight=tensor([24, 48]))
+    done = precheck(dump.write(tmp_path), tmp_path / "out", "--fail-on", "error")
+    assert done.returncode == 0, done.stdout + done.stderr
+    row = details_of(tmp_path / "out")["Functional.linear.0.forward.output.0"]
+    assert row[1:4] == ["torch.float64", "torch.float16", "(64, 24)"]
+    assert float(row[18]) > 0, row  # in units of float16
+
+
 def test_what_is_not_finite_is_said(healthy_run: tuple[Path, str]) -> None:
     found = details_of(healthy_run[0])
     row = found["Torch.mul.0.forward.output.0"]

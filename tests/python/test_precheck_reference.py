@@ -183,6 +183,8 @@ def test_confusion_transpose() -> None:
     torch.testing.assert_close(y, x.reshape(3, 10, 4).permute(0, 2, 1))
     agree(lambda x: call("npu_confusion_transpose", x, (0, 2, 1, 3), (3, 5, 8), True),
           lambda x: x.permute(0, 2, 1, 3).reshape(3, 5, 8), [x])
+    agree(lambda x: call("npu_confusion_transpose", x, (0, 2, 1), (3, 10, 4), False),
+          lambda x: x.reshape(3, 10, 4).permute(0, 2, 1), [x])
     back = call("npu_confusion_transpose_backward", randn(3, 4, 10), (0, 2, 1), (3, 10, 4), False)
     assert back.shape == (3, 10, 4)
 

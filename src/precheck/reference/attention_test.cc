@@ -319,6 +319,51 @@ TEST(AttentionGrad, FollowsTheSlopesWithEveryKindOfMask) {
   }
 }
 
+// Modes 4 (band), 5 (given for each head) and 6 (prefix).
+TEST(AttentionGrad, FollowsTheSlopesOfBandsAndPrefixes) {
+  const std::vector<uint8_t> triangle = Triangle(2048), prefixed = Triangle(3072);
+  std::vector<uint8_t> of_heads(2 * 2 * 3 * 5);
+  for (size_t i = 0; i < of_heads.size(); ++i) of_heads[i] = i % 7 < 2 ? 1 : 0;
+  for (const int64_t mode : {4, 5, 6}) {
+    Problem p;
+    p.heads = 2, p.key_heads = 1, p.dim = 2;
+    p.Fill();
+    AttentionCall call = p.Call();
+    call.scale = 0.4, call.sparse_mode = mode;
+    if (mode == 4) call.pre_tokens = 1, call.next_tokens = 0;
+    if (mode == 6) call.prefix = {4, 1};
+    if (mode == 4) call.atten_mask = MaskOf(triangle, {2048, 2048});
+    if (mode == 5) call.atten_mask = MaskOf(of_heads, {2, 2, 3, 5});
+    if (mode == 6) call.atten_mask = MaskOf(prefixed, {3072, 2048});
+    const auto grads = Must(FusionAttentionGrad(call, p.dy.operand()));
+    const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
+    ExpectGradient(p.query, p.dy, forward, grads[0]);
+    ExpectGradient(p.key, p.dy, forward, grads[1]);
+    ExpectGradient(p.value, p.dy, forward, grads[2]);
+  }
+}
+
+// Two sequences without a mask, and causal ones cut between devices (modes 7 and 8).
+TEST(AttentionGrad, FollowsTheSlopesOfPieces) {
+  const std::vector<uint8_t> triangle = Triangle(2048);
+  for (const int64_t mode : {0, 7, 8}) {
+    Doubles q = Random({5, 2, 2}, 51), k = Random({7, 1, 2}, 52), v = Random({7, 1, 2}, 53);
+    const Doubles dy = Random({5, 2, 2}, 54);
+    AttentionCall call;
+    call.query = q.operand(), call.key = k.operand(), call.value = v.operand();
+    call.head_num = 2, call.input_layout = "TND", call.sparse_mode = mode;
+    call.actual_seq_qlen = {3, 5}, call.actual_seq_kvlen = {4, 7};
+    if (mode > 0) call.atten_mask = MaskOf(triangle, {2048, 2048});
+    if (mode == 7) call.pre_tokens = 6, call.next_tokens = -1;
+    if (mode == 8) call.pre_tokens = 4, call.next_tokens = 1;
+    const auto grads = Must(FusionAttentionGrad(call, dy.operand()));
+    const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
+    ExpectGradient(q, dy, forward, grads[0]);
+    ExpectGradient(k, dy, forward, grads[1]);
+    ExpectGradient(v, dy, forward, grads[2]);
+  }
+}
+
 TEST(AttentionGrad, GroupsOfHeadsAndOtherSizesOfValues) {
   Problem p;
   p.batch = 1, p.heads = 8, p.rows = 4;
