@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from device_server import device_environment
-from precheck_dumps import Dump, integer, small_model, tensor
+from precheck_dumps import Dump, integer, rows, small_model, tensor
 from recording import PLUMB, config, run
 from warm_interpreter import spoiled_python, warm_python
 
@@ -168,6 +168,76 @@ def test_op_generate_says_what_is_wrong(tmp_path: Path, changes: dict[str, Any],
     done = plumb("op_generate", "-i", op_config(tmp_path, dump, **changes), "-o", tmp_path)
     assert done.returncode != 0
     assert message in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+# Numbers of the printed table and where they stand in a row of the details.
+NUMBERS = {"Error Rate": 9, "Error Balance": 10, "Root Mean Squared Error": 11,
+           "Small Value Error Proportion": 12, "Maximum Relative Error": 13,
+           "Mean Relative Error": 14, "Relative Error Ratio": 16, "Absolute Error Ratio": 17,
+           "Maximum ULP Error": 18, "Mean ULP Error": 19, "ULP Error Proportion": 20,
+           "Thousandth ratio": 7}
+
+
+# Runs a program where PyTorch is imported already.
+PROGRAM = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def expect_numbers_of_the_precheck(place: Path, dump: Path, call: str, **changes: Any) -> None:
+    """What the program prints of each result stands in the details of the pre-check too."""
+    details = {row[0]: row for row in rows(place / "out", "details")}
+    for propagation in ("forward", "backward"):
+        path = op_config(place, dump, api_name=call, propagation=propagation, **changes)
+        done = plumb("op_generate", "-i", path, "-o", place)
+        assert done.returncode == 0, done.stderr
+        ran = subprocess.run([warm_python(), "-c", PROGRAM,
+                              str(place / f"{call}.{propagation}.py"), "cpu"],
+                             capture_output=True, text=True, timeout=300, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        tables = re.split(rf"^{re.escape(call)}\.\w+\.output\.(\d+) on cpu\n", ran.stdout,
+                          flags=re.MULTILINE)[1:]
+        assert tables, ran.stdout
+        for number, table in zip(tables[::2], tables[1::2], strict=True):
+            row = details[f"{call}.{propagation}.output.{number}"]
+            printed = dict(re.findall(r"^  (\S.*?)  +(.*)$", table, re.MULTILINE))
+            numbers = {name: float(printed[name]) for name in NUMBERS.keys() & printed.keys()}
+            assert numbers == pytest.approx(
+                {name: float(row[NUMBERS[name]]) for name in numbers}, rel=1e-5, abs=1e-13), row
+            assert numbers and printed["Verdict"] == row[21], row
+
+
+def test_op_generate_prints_the_numbers_of_the_pre_check(tmp_path: Path) -> None:
+    half, plain, image = tensor([64, 600], "float16"), tensor([40, 50]), tensor([2, 3, 9, 9])
+    calls: dict[str, tuple[list[Any], Any, dict[str, Any]]] = {
+        "Functional.softmax.0": ([half], half, {"dim": integer(-1)}),
+        "Functional.gelu.0": ([tensor([40, 50], "bfloat16")], tensor([40, 50], "bfloat16"), {}),
+        "Torch.tanh.0": ([plain], plain, {}),
+        "Torch.mul.0": ([half, half], half, {}),
+        "Functional.relu.0": ([plain], plain, {}),
+        "Functional.linear.0": ([plain], tensor([40, 7]), {"weight": tensor([7, 50])}),
+        "Functional.conv2d.0": ([image, tensor([4, 3, 2, 2])], tensor([2, 4, 8, 8]), {})}
+    dump = Dump()
+    for name, (args, output, kwargs) in calls.items():
+        dump.call(name, args, [output], [output], **kwargs)
+    path = dump.write(tmp_path)
+    done = plumb("precheck", path, "-o", tmp_path / "out", "--device_type", "cpu")
+    assert done.returncode == 0, done.stderr
+    for name in calls:
+        expect_numbers_of_the_precheck(tmp_path, path, name)
+
+
+def test_op_generate_takes_recorded_tensors(result: Path, tmp_path: Path) -> None:
+    dump = result.parent / "good/out/step0/rank/dump.json"
+    done = plumb("precheck", dump, "-o", tmp_path / "out", "--device_type", "cpu")
+    assert done.returncode == 0, done.stderr
+    for name in ("Tensor.pow.0", "Tensor.mean.0"):
+        expect_numbers_of_the_precheck(tmp_path, dump, name, data_mode="real_data")
+    without = op_config(tmp_path, small_model().write(tmp_path), data_mode="real_data")
+    done = plumb("op_generate", "-i", without, "-o", tmp_path)
+    assert done.returncode == 2 and "was recorded without tensors" in done.stderr, done.stderr
 
 
 def test_op_generate_takes_one_call_per_file(tmp_path: Path) -> None:
