@@ -50,11 +50,13 @@ def comparisons(out: Path, quick: bool) -> list[list[str]]:
 
 
 def prechecks(quick: bool) -> list[list[str]]:
-    """The comparator next to NumPy, the whole command next to upstream's."""
+    """The comparator next to NumPy, the whole command next to upstream's; reference functions."""
     words = [sys.executable, "benchmarks/precheck/run.py",
              str(NATIVE / "precheck" / "comparator_bench")]
-    return [words if quick else
-            [*words, "--upstream", tools_under_test.python_of("upstream-1.2.2")]]
+    reference = [str(NATIVE / "precheck" / "reference_bench"), "2048" if quick else "8192"]
+    if not quick:
+        words += ["--upstream", tools_under_test.python_of("upstream-1.2.2")]
+    return [words, reference]
 
 
 def device_dumps(out: Path) -> list[list[str]]:

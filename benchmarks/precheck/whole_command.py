@@ -1,11 +1,14 @@
 """Calls per second of the whole `plumb precheck`, from its start to its files.
 
     python benchmarks/precheck/whole_command.py [--upstream PYTHON] [--case NAME] [--runs N]
+        [--workers N]
 
 Cases: llama_step, the 385 calls (by transformers 5) of one training step of a Llama of 7 layers
-with random weights, recorded by plumbline with task statistics, forward and backward; tiny_adds,
-10,000 additions of 4 x 8 numbers. The device under test is the CPU. Before a time is printed, every
-call must have a row, and every row must pass but for skipped ones, which are counted.
+with random weights, recorded by plumbline with task statistics, forward and backward; tiny_adds
+and adds, 10,000 additions of 4 x 8 and of 32 x 32 numbers. The device under test is the CPU. Before
+a time is printed, every call must have a row, and every row must pass but for skipped ones, which
+are counted.
+--workers is how many processes run the device side (default: one).
 --upstream names an interpreter with mindstudio-probe 1.2.2, whose run_ut takes a prefix of the same
 calls (UPSTREAM_CALLS), its device being the CPU. PLUMB names the program (default: the one beside
 this Python). `load` is what else the machine did: above 1 the figures say little.
@@ -23,11 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-TINY_CALLS = 10_000
+ADDITIONS = 10_000
 UPSTREAM_CALLS = 120
 RECORD = """
 import sys
@@ -55,17 +59,19 @@ def record_llama(work: Path) -> Path:
     return Path(dump)
 
 
-def write_adds(work: Path) -> Path:
+def write_adds(work: Path, shape: tuple[int, int] = (32, 32)) -> Path:
     """A recording of additions, as a recorder writes it."""
-    operand = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": 1.0,
+    operand = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": shape, "Max": 1.0,
                "Min": -1.0, "Mean": 0.0, "Norm": 1.0, "requires_grad": False}
     entry = {"input_args": [operand, operand], "input_kwargs": {}, "output": [operand]}
     return write_dump(work / "dump.json", {
         "task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
-        "data": {f"Torch.add.{i}.forward": entry for i in range(TINY_CALLS)}})
+        "data": {f"Torch.add.{i}.forward": entry for i in range(ADDITIONS)}})
 
 
-CASES = {"llama_step": record_llama, "tiny_adds": write_adds}
+CASES: dict[str, Callable[[Path], Path]] = {
+    "llama_step": record_llama, "tiny_adds": lambda work: write_adds(work, (4, 8)),
+    "adds": write_adds}
 
 
 def write_dump(path: Path, document: dict[str, Any]) -> Path:
@@ -127,6 +133,7 @@ def measure(name: str, work: Path, options: argparse.Namespace) -> dict[str, Any
     dump = CASES[name](work)
     calls = calls_in(dump)
     plumb = os.environ.get("PLUMB") or str(Path(sys.executable).with_name("plumb"))
+    workers = ["-n", options.workers] if options.workers else []
     load = os.getloadavg()[0]
     seconds = []
     before = cpu_seconds()
@@ -134,11 +141,12 @@ def measure(name: str, work: Path, options: argparse.Namespace) -> dict[str, Any
     for run in range(options.runs):
         output = work / f"out{run}"
         seconds.append(timed([plumb, "precheck", dump, "-o", output, "--device_type", "cpu",
-                              "--format", "csv", "--python", sys.executable]))
+                              "--format", "csv", "--python", sys.executable, *workers]))
         skipped = skipped_in(output, calls)
     used = (cpu_seconds() - before) / options.runs
     median = statistics.median(seconds)
     line = {"case": f"precheck_{name}", "calls": calls, "skipped": skipped,
+            "workers": options.workers or 1,
             "seconds": round(median, 3), "calls_per_s": round(calls / median, 1),
             "cpu_seconds": round(used, 3), "cores": os.cpu_count(), "load": round(load, 2)}
     return line | (upstream(dump, work, options) if options.upstream else {})
@@ -161,6 +169,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--upstream", help="interpreter with mindstudio-probe 1.2.2")
     parser.add_argument("--case", action="append", choices=CASES, help="default: all")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--workers", type=int)
     options = parser.parse_args(words)
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory() as work:
