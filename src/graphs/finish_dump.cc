@@ -54,7 +54,6 @@ namespace {
 using load::KernelFile;
 
 constexpr size_t kMaxProblems = 20;
-constexpr std::string_view kNpy = ".npy";
 
 enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable, kOther, kContradicted };
 
@@ -73,7 +72,7 @@ struct FileBlock {
   explicit FileBlock(NameBlock of_files) : names(std::move(of_files)) {
     files.reserve(names.names().size());
     for (const ListedName& one : names.names()) {
-      if (one.name.ends_with(kNpy))
+      if (one.name.ends_with(npy::kEnding))
         files.push_back({.file = one.name, .is_regular = one.is_regular});
     }
   }

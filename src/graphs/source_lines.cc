@@ -15,6 +15,7 @@
 #include "base/text/csv.h"
 #include "base/text/text_parts.h"
 #include "formats/acl/graph_pb.h"
+#include "formats/array/npy.h"
 #include "formats/table/statistic_csv.h"
 #include "load/graph_dump.h"
 #include "load/graph_index.h"
@@ -251,7 +252,6 @@ Result<std::vector<SourceTensor>> FindSourceTensors(const std::string& root,
 
 namespace {
 
-constexpr std::string_view kNpyEnding = ".npy";
 constexpr std::string_view kCsv = ".csv";
 constexpr std::string_view kPrefix = "code_mapping";
 constexpr std::string_view kTableName = "statistic_code_mapping.csv";
@@ -267,7 +267,7 @@ Status AddBelow(const std::string& directory, Inputs& inputs) {
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
     const std::string path = JoinPath(directory, name);
-    if (name.ends_with(kNpyEnding)) {
+    if (name.ends_with(npy::kEnding)) {
       inputs.arrays.push_back(path);
     } else if (name == run_files::kStatisticCsv) {
       inputs.tables.push_back(path);
@@ -284,7 +284,7 @@ Result<Inputs> FindInputs(const std::string& data) {
   Inputs inputs;
   if (KindOf(path) == PathKind::kDirectory) {
     PL_TRY(AddBelow(path, inputs));
-  } else if (path.ends_with(kNpyEnding)) {
+  } else if (path.ends_with(npy::kEnding)) {
     inputs.arrays.push_back(path);
   } else if (BaseName(path) == run_files::kStatisticCsv) {
     inputs.tables.push_back(path);
@@ -357,7 +357,7 @@ class Mapper {
       mapped_directory_ = directory;
     }
     std::string full = mapping_.NameOf(name);
-    if (full != name || !IsDigits(name.substr(0, name.size() - kNpyEnding.size()))) return full;
+    if (full != name || !IsDigits(name.substr(0, name.size() - npy::kEnding.size()))) return full;
     report_.notes.push_back(fmt::format("{}: {} does not name this file", path,
                                         JoinPath(directory, run_files::kMappingCsv)));
     return name;

@@ -11,6 +11,7 @@
 
 #include "base/file/file.h"
 #include "base/process/parallel.h"
+#include "formats/array/npy.h"
 #include "formats/json/dump_json.h"
 #include "formats/json/json_feed.h"
 #include "formats/pytorch/tensor_convert.h"
@@ -23,7 +24,6 @@ namespace {
 
 constexpr size_t kMaxDepth = 16;  // directory levels
 constexpr std::string_view kPt = ".pt";
-constexpr std::string_view kNpy = ".npy";
 
 // One tensor file and what becomes of it.
 struct TensorCopy {
@@ -51,8 +51,8 @@ bool IsRewritten(std::string_view name) {
 
 // The name in the wanted format; nothing when it has that already, or is no tensor file.
 std::optional<std::string> ConvertedName(std::string_view name, TensorFormat format) {
-  const std::string_view from = format == TensorFormat::kNpy ? kPt : kNpy;
-  const std::string_view to = format == TensorFormat::kNpy ? kNpy : kPt;
+  const std::string_view from = format == TensorFormat::kNpy ? kPt : npy::kEnding;
+  const std::string_view to = format == TensorFormat::kNpy ? npy::kEnding : kPt;
   if (format == TensorFormat::kAsIs || !name.ends_with(from)) return std::nullopt;
   return std::string(name.substr(0, name.size() - from.size())) + std::string(to);
 }

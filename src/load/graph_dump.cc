@@ -289,9 +289,8 @@ class Reader {
 }  // namespace
 
 std::optional<KernelFile> ParseKernelFile(std::string_view name) {
-  constexpr std::string_view kFileEnding = ".npy";
-  if (!name.ends_with(kFileEnding)) return std::nullopt;
-  std::string_view rest = name.substr(0, name.size() - kFileEnding.size());
+  if (!name.ends_with(npy::kEnding)) return std::nullopt;
+  std::string_view rest = name.substr(0, name.size() - npy::kEnding.size());
   KernelFile file;
   std::string_view last = TakeLast(rest);
   std::string_view format = last;
@@ -400,8 +399,7 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path, const std::string
   const Place place(text, PartsOf(text).size() - above);
   const std::optional<int64_t> last = place.number(1);
   if (!last) return std::nullopt;
-  constexpr std::string_view kRankName = "rank_";
-  if (const auto rank = NaturalAfter(kRankName, place.part(4))) {
+  if (const auto rank = NaturalAfter(kRankDirectory, place.part(4))) {
     return GraphDirectory{path, *rank, *last, place.number(2)};
   }
   if (text.find("/rank_") != std::string::npos) return std::nullopt;
@@ -424,16 +422,15 @@ class KernelNames {
 
   bool Has(std::string_view name) {
     if (name == run_files::kStatisticCsv || ParseKernelFile(name)) return true;
-    if (!name.ends_with(kNpy)) return false;
+    if (!name.ends_with(npy::kEnding)) return false;
     if (!mapping_) mapping_ = NameMapping::Read(directory_);
     if (*mapping_ && (*mapping_)->size() == 0) return false;
     // A number without a row, or with one that cannot be read, is still a kernel's: it is told.
-    return IsDigits(name.substr(0, name.size() - kNpy.size())) ||
+    return IsDigits(name.substr(0, name.size() - npy::kEnding.size())) ||
            (*mapping_ && ParseKernelFile((*mapping_)->NameOf(name)));
   }
 
  private:
-  static constexpr std::string_view kNpy = ".npy";
   const std::string& directory_;
   std::optional<Result<NameMapping>> mapping_;  // once it was needed
 };
@@ -634,7 +631,6 @@ Result<std::vector<std::string>> ResolveGraphPath(const std::string& path) {
 
 namespace {
 
-constexpr std::string_view kRankName = "rank_";
 constexpr std::string_view kGraphs = "graphs";
 constexpr std::string_view kGraphName = "ms_output_trace_code_graph_";
 constexpr std::string_view kFileEnding = ".pb";
@@ -645,7 +641,7 @@ Result<std::vector<CompiledGraph>> ListCompiledGraphs(const std::string& root) {
   std::vector<CompiledGraph> files;
   PL_TRY_ASSIGN(const std::vector<std::string> ranks, ListDirectory(root));
   for (const std::string& rank_name : ranks) {
-    const std::optional<int64_t> rank = NaturalAfter(kRankName, rank_name);
+    const std::optional<int64_t> rank = NaturalAfter(kRankDirectory, rank_name);
     const std::string directory = JoinPath(JoinPath(root, rank_name), kGraphs);
     if (!rank || KindOf(directory) != PathKind::kDirectory) continue;
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));

@@ -17,6 +17,9 @@
 
 namespace plumbline::load {
 
+// How directories of ranks of a static-graph dump begin.
+inline constexpr std::string_view kRankDirectory = "rank_";
+
 // One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution,
 // .../{time}/{device}/{model}/{graph}/{step} of graphs that run on the device as a whole, or
 // .../{time}/{device} of kernels that the device was given one by one. Devices count as ranks. A

@@ -51,7 +51,6 @@ Result<GraphContent> ReadGraphContent(const std::string& directory,
 
 namespace {
 
-constexpr std::string_view kNpy = ".npy";
 constexpr std::string_view kConstants = "constants";
 
 // The spelling of the dtype table, where it has one. The result is static, or `text` itself.
@@ -172,7 +171,8 @@ Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
     return {};
   }
   tensors_.resize(first);
-  std::erase_if(directory.names, [](const std::string& name) { return !name.ends_with(kNpy); });
+  std::erase_if(directory.names,
+                [](const std::string& name) { return !name.ends_with(npy::kEnding); });
   return AddFiles(number, reads_headers);
 }
 
@@ -248,7 +248,6 @@ constexpr std::string_view kOrderName = "ms_execution_order_graph_";
 constexpr std::string_view kHistoryName = "ms_global_execution_order_graph_";
 constexpr std::string_view kCsv = ".csv";
 constexpr std::string_view kHeader = "NodeExecutionOrder-FullNameWithScope";
-constexpr std::string_view kRankFolder = "rank_";
 
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines = SplitAt(text, '\n');
@@ -309,7 +308,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   bool found = false;
   for (const std::string& name : names) {
-    const std::optional<int64_t> rank = NaturalAfter(kRankFolder, name);
+    const std::optional<int64_t> rank = NaturalAfter(kRankDirectory, name);
     if (!rank) continue;
     found = true;
     PL_TRY(ReadRank(JoinPath(directory, name), *rank, out));
@@ -322,7 +321,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
 Result<std::vector<ExecutionOrder>> ReadExecutionOrders(const std::string& root) {
   std::vector<ExecutionOrder> out;
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(root));
-  if (const auto rank = NaturalAfter(kRankFolder, BaseName(absolute))) {
+  if (const auto rank = NaturalAfter(kRankDirectory, BaseName(absolute))) {
     PL_TRY(ReadRank(absolute, *rank, out));
   } else {
     PL_TRY_ASSIGN(const bool has_ranks, ReadRanksBelow(absolute, out));

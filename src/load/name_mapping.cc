@@ -9,15 +9,14 @@
 #include "base/file/file.h"
 #include "base/text/csv.h"
 #include "base/text/text_parts.h"
+#include "formats/array/npy.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
 
-constexpr std::string_view kNpyEnding = ".npy";
-
 std::string AsArray(const std::string& name) {
-  return name.ends_with(kNpyEnding) ? name : name + std::string(kNpyEnding);
+  return name.ends_with(npy::kEnding) ? name : name + std::string(npy::kEnding);
 }
 
 // One row of the table; an empty file or name: it is none.
@@ -112,7 +111,7 @@ std::string_view NameMapping::Text(uint64_t at, uint32_t bytes) const {
 
 std::string NameMapping::NameIn(const Row& row) const {
   const std::string name(Text(row.name_at, row.name_bytes));
-  return Text(row.file_at, row.file_bytes).ends_with(kNpyEnding) ? AsArray(name) : name;
+  return Text(row.file_at, row.file_bytes).ends_with(npy::kEnding) ? AsArray(name) : name;
 }
 
 std::optional<std::string> NameMapping::Find(std::string_view file) const {
@@ -125,8 +124,8 @@ std::optional<std::string> NameMapping::Find(std::string_view file) const {
 std::string NameMapping::NameOf(std::string_view file) const {
   if (rows_.empty()) return std::string(file);
   if (const auto name = Find(file)) return *name;
-  if (!file.ends_with(kNpyEnding)) return std::string(file);
-  const auto name = Find(file.substr(0, file.size() - kNpyEnding.size()));
+  if (!file.ends_with(npy::kEnding)) return std::string(file);
+  const auto name = Find(file.substr(0, file.size() - npy::kEnding.size()));
   return name ? AsArray(*name) : std::string(file);
 }
 

@@ -146,7 +146,6 @@ bool SamePart(std::string_view a, std::string_view b) {
 
 namespace {
 
-constexpr size_t kNoPartner = static_cast<size_t>(-1);
 constexpr size_t kNear = 16;  // calls
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kBackward = "backward";
@@ -164,10 +163,10 @@ std::string ForwardOf(std::string_view name) {
 
 size_t Find(const std::unordered_map<std::string, size_t>& by_name, std::string_view backward) {
   const auto found = by_name.find(ForwardOf(backward));
-  return found == by_name.end() ? kNoPartner : found->second;
+  return found == by_name.end() ? kUnpaired : found->second;
 }
 
-uint32_t Id(size_t golden) { return golden == kNoPartner ? 0 : static_cast<uint32_t>(golden + 1); }
+uint32_t Id(size_t golden) { return golden == kUnpaired ? 0 : static_cast<uint32_t>(golden + 1); }
 
 }  // namespace
 
@@ -189,7 +188,7 @@ uint32_t Surroundings::Anchor(size_t index, bool is_target, int step) const {
     if (step < 0 && index == 0) return 0;
     index = step < 0 ? index - 1 : index + 1;
     if (index >= pairs.size()) return 0;
-    if (pairs[index] != kNoPartner) return Id(is_target ? pairs[index] : index);
+    if (pairs[index] != kUnpaired) return Id(is_target ? pairs[index] : index);
   }
   return 0;
 }
@@ -200,7 +199,7 @@ void Surroundings::Describe(std::vector<AlignedCall>& target,
     call.pair_before = Anchor(call.index, true, -1);
     call.pair_after = Anchor(call.index, true, 1);
     const size_t forward = Find(forward_target_, target_[call.index].name);
-    call.pair_forward = forward == kNoPartner ? 0 : Id(partner_[forward]);
+    call.pair_forward = forward == kUnpaired ? 0 : Id(partner_[forward]);
   }
   for (AlignedCall& call : golden) {
     call.pair_before = Anchor(call.index, false, -1);
@@ -221,7 +220,6 @@ bool IsCollective(std::string_view name) {
   return name.find("send") == name.npos && name.find("recv") == name.npos;
 }
 
-bool IsInput(const Item& item) { return item.is_tensor && item.role == ItemRole::kInput; }
 bool IsOutput(const Item& item) { return item.is_tensor && item.role == ItemRole::kOutput; }
 
 // Equal texts: equal contents. Empty for what many values share: constants, unknown statistics.
@@ -241,7 +239,7 @@ class OrderSearch {
  public:
   OrderSearch(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
               const std::vector<size_t>& partner)
-      : target_(target), golden_(golden), partner_(partner), fresh_(target.size(), kNoPartner) {}
+      : target_(target), golden_(golden), partner_(partner), fresh_(target.size(), kUnpaired) {}
 
   std::vector<std::pair<size_t, size_t>> Run() {
     for (const auto& [name, calls] : Disagreeing()) Exchange(calls);
@@ -256,7 +254,7 @@ class OrderSearch {
   Groups Disagreeing() const {
     Groups groups;
     for (size_t t = 0; t < target_.size(); ++t) {
-      if (partner_[t] == kNoPartner || !IsCollective(target_[t].name)) continue;
+      if (partner_[t] == kUnpaired || !IsCollective(target_[t].name)) continue;
       if (InputDistance(target_[t], golden_[partner_[t]]) <= kSameValue) continue;
       groups[WithoutCallNumber(target_[t].name)].push_back(t);
     }
@@ -267,17 +265,17 @@ class OrderSearch {
   void Exchange(const std::vector<size_t>& calls) {
     if (calls.size() < 2 || calls.size() > kMostDisagreeing) return;
     for (const size_t t : calls) {
-      size_t best = kNoPartner;
+      size_t best = kUnpaired;
       double least = kSameValue;
       for (const size_t other : calls) {
         const size_t g = partner_[other];
         if (taken_.contains(g)) continue;
         const double distance = InputDistance(target_[t], golden_[g]);
-        if (distance > least || (distance == least && best != kNoPartner)) continue;
+        if (distance > least || (distance == least && best != kUnpaired)) continue;
         least = distance;
         best = g;
       }
-      if (best != kNoPartner) Take(t, best);
+      if (best != kUnpaired) Take(t, best);
     }
   }
 
@@ -288,19 +286,19 @@ class OrderSearch {
 
   // A call that takes a result of an exchanged one belongs to the golden call that takes the same.
   void Follow(size_t t) {
-    if (fresh_[t] == kNoPartner && partner_[t] != kNoPartner && TakesMoved(t) &&
+    if (fresh_[t] == kUnpaired && partner_[t] != kUnpaired && TakesMoved(t) &&
         !Fits(t, partner_[t])) {
       const std::vector<size_t>& candidates = GoldenCalls(WithoutCallNumber(target_[t].name));
       const auto found = std::find_if(candidates.begin(), candidates.end(),
                                       [&](size_t g) { return !taken_.contains(g) && Fits(t, g); });
       if (found != candidates.end()) Take(t, *found);
     }
-    if (fresh_[t] != kNoPartner) AddMoved(target_[t], golden_[fresh_[t]]);
+    if (fresh_[t] != kUnpaired) AddMoved(target_[t], golden_[fresh_[t]]);
   }
 
   [[nodiscard]] bool TakesMoved(size_t t) const {
     return std::ranges::any_of(target_[t].items, [&](const Item& item) {
-      return IsInput(item) && moved_.contains(ContentOf(item));
+      return IsInputTensor(item) && moved_.contains(ContentOf(item));
     });
   }
 
@@ -309,9 +307,9 @@ class OrderSearch {
     const std::vector<Item>& other = golden_[g].items;
     if (own.size() != other.size()) return false;
     for (size_t i = 0; i < own.size(); ++i) {
-      const auto moved = IsInput(own[i]) ? moved_.find(ContentOf(own[i])) : moved_.end();
+      const auto moved = IsInputTensor(own[i]) ? moved_.find(ContentOf(own[i])) : moved_.end();
       if (moved == moved_.end()) continue;
-      if (!IsInput(other[i]) || ContentOf(other[i]) != moved->second) return false;
+      if (!IsInputTensor(other[i]) || ContentOf(other[i]) != moved->second) return false;
     }
     return true;
   }
@@ -327,7 +325,7 @@ class OrderSearch {
   const std::vector<size_t>& GoldenCalls(const std::string& name) {
     if (by_name_.empty()) {
       for (const size_t g : partner_) {
-        if (g != kNoPartner) by_name_[WithoutCallNumber(golden_[g].name)].push_back(g);
+        if (g != kUnpaired) by_name_[WithoutCallNumber(golden_[g].name)].push_back(g);
       }
     }
     return by_name_[name];
@@ -338,11 +336,11 @@ class OrderSearch {
   std::vector<std::pair<size_t, size_t>> Closed() {
     std::map<std::string, std::pair<std::vector<size_t>, std::vector<size_t>>> left;
     for (size_t t = 0; t < target_.size(); ++t) {
-      if (partner_[t] == kNoPartner) continue;
+      if (partner_[t] == kUnpaired) continue;
       auto& [losers, free] = left[WithoutCallNumber(target_[t].name)];
       const bool is_taken = taken_.contains(partner_[t]);
-      if (fresh_[t] == kNoPartner && is_taken) losers.push_back(t);
-      if (fresh_[t] != kNoPartner && !is_taken) free.push_back(partner_[t]);
+      if (fresh_[t] == kUnpaired && is_taken) losers.push_back(t);
+      if (fresh_[t] != kUnpaired && !is_taken) free.push_back(partner_[t]);
     }
     std::unordered_set<std::string> uneven;
     for (auto& [name, group] : left) {
@@ -350,7 +348,7 @@ class OrderSearch {
     }
     std::vector<std::pair<size_t, size_t>> pairs;
     for (size_t t = 0; t < target_.size(); ++t) {
-      const bool is_new = fresh_[t] != kNoPartner && fresh_[t] != partner_[t];
+      const bool is_new = fresh_[t] != kUnpaired && fresh_[t] != partner_[t];
       if (is_new && !uneven.contains(WithoutCallNumber(target_[t].name))) {
         pairs.emplace_back(t, fresh_[t]);
       }
@@ -373,8 +371,8 @@ class OrderSearch {
   const std::vector<CallItems>& target_;
   const std::vector<CallItems>& golden_;
   const std::vector<size_t>& partner_;
-  std::vector<size_t> fresh_;         // new partner per target call, or kNoPartner
-  std::unordered_set<size_t> taken_;  // golden calls in fresh_
+  std::vector<size_t> fresh_;                           // new partner per target call, or kUnpaired
+  std::unordered_set<size_t> taken_;                    // golden calls in fresh_
   std::unordered_map<std::string, std::string> moved_;  // contents of the target to golden's
   std::unordered_map<std::string, std::vector<size_t>> by_name_;
 };

@@ -22,8 +22,6 @@ namespace plumbline::match {
 
 namespace {
 
-bool IsInputTensor(const Item& item) { return item.is_tensor && item.role == ItemRole::kInput; }
-
 // Relative difference of two items as far as their statistics show it; infinity when they do not.
 double DistanceOf(const Item& a, const Item& b) {
   if (a.shape_text != b.shape_text) return INFINITY;

@@ -13,6 +13,10 @@
 
 namespace plumbline::match {
 
+inline bool IsInputTensor(const Item& item) {
+  return item.is_tensor && item.role == ItemRole::kInput;
+}
+
 // How far two calls are apart in what they read, as far as recorded statistics show it.
 
 // Two inputs whose statistics differ by less than this are taken for one value of both runs.

@@ -282,7 +282,6 @@ void MapApis(const std::vector<ApiRule>& rules, const std::vector<CallItems>& go
 
 namespace {
 
-constexpr size_t kNoCall = CallPair::kNone;
 constexpr std::string_view kNothing = "N/A";  // "no counterpart" in a mapping file
 
 struct TablePlace {
@@ -339,7 +338,7 @@ class ValueMatcher {
     CallPair& rest = pairs.emplace_back();
     rest.target = i;
     rest.reason = "no-golden";
-    for (const size_t k : alone) rest.links.emplace_back(k, kNoCall);
+    for (const size_t k : alone) rest.links.emplace_back(k, kUnpaired);
     return true;
   }
 
@@ -354,7 +353,7 @@ class ValueMatcher {
     rest.reason = "no-target";
     for (size_t k = 0; k < used_[j].size(); ++k) {
       const bool is_left = !used_[j][k] && !SaysNothing(golden_[j].items[k]);
-      if (is_left) rest.links.emplace_back(kNoCall, k);
+      if (is_left) rest.links.emplace_back(kUnpaired, k);
     }
     if (!rest.links.empty()) pairs.push_back(std::move(rest));
   }
@@ -444,7 +443,7 @@ std::vector<CallPair> MatchByValues(std::vector<CallItems>& target, std::vector<
                std::make_move_iterator(others.end()));
   pairs.insert(pairs.end(), std::make_move_iterator(rest.begin()),
                std::make_move_iterator(rest.end()));
-  std::ranges::stable_sort(pairs, {}, &CallPair::target);  // kNoCall, golden only, is the largest
+  std::ranges::stable_sort(pairs, {}, &CallPair::target);  // kUnpaired, golden only, is the largest
   return pairs;
 }
 

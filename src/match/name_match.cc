@@ -16,7 +16,6 @@ namespace plumbline::match {
 namespace {
 
 using IndexList = std::vector<size_t>;
-constexpr size_t kUnpaired = CallPair::kNone;
 // Calls whose items are matched before any is paired, and how many of them by one thread at a time.
 constexpr size_t kBlock = 16'384, kShare = 512;
 

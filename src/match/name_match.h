@@ -43,6 +43,9 @@ struct CallPair {
   [[nodiscard]] bool paired() const { return reason.empty(); }
 };
 
+// Where an index into the calls of a side is wanted: there is none.
+inline constexpr size_t kUnpaired = CallPair::kNone;
+
 struct MatchOptions {
   // Call numbers do not count: the k-th call of a name pairs with the k-th.
   bool fuzzy = false;

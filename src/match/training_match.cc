@@ -24,7 +24,6 @@ namespace {
 
 using load::Derivation;
 
-constexpr size_t kAlone = CallPair::kNone;
 constexpr std::string_view kBetweenNames = ";  ";
 
 // After a backward call the training runs forward calls again, until one of this class begins the
@@ -260,11 +259,11 @@ class Matcher {
       pair.golden = new_inference_.size();
       new_inference_.push_back(Merge(inference_, group.golden));
     }
-    if (pair.target == kAlone) pair.reason = "no-target";
-    if (pair.golden == kAlone) pair.reason = "no-golden";
+    if (pair.target == kUnpaired) pair.reason = "no-target";
+    if (pair.golden == kUnpaired) pair.reason = "no-golden";
     if (!pair.paired()) {
       const CallItems& call =
-          pair.target == kAlone ? new_inference_[pair.golden] : new_training_[pair.target];
+          pair.target == kUnpaired ? new_inference_[pair.golden] : new_training_[pair.target];
       if (!call.items.empty()) result_.pairs.push_back(std::move(pair));
       return;
     }
@@ -284,15 +283,15 @@ class Matcher {
     std::vector<bool> used(golden.items.size(), false);
     for (size_t i = 0; i < target.items.size(); ++i) {
       const size_t j = CounterpartOf(target, i, golden, used);
-      if (j == kAlone) {
-        if (HasValue(target.items[i])) alone_target.links.emplace_back(i, kAlone);
+      if (j == kUnpaired) {
+        if (HasValue(target.items[i])) alone_target.links.emplace_back(i, kUnpaired);
         continue;
       }
       used[j] = true;
       pair.links.emplace_back(i, j);
     }
     for (size_t j = 0; j < used.size(); ++j) {
-      if (!used[j] && HasValue(golden.items[j])) alone_golden.links.emplace_back(kAlone, j);
+      if (!used[j] && HasValue(golden.items[j])) alone_golden.links.emplace_back(kUnpaired, j);
     }
     if (!pair.links.empty()) result_.pairs.push_back(std::move(pair));
     if (!alone_target.links.empty()) result_.pairs.push_back(std::move(alone_target));
@@ -307,7 +306,7 @@ class Matcher {
                               const std::vector<bool>& used) {
     Item& item = target.items[i];
     const std::string_view part = PartOf(item, target);
-    size_t only = kAlone;
+    size_t only = kUnpaired;
     size_t found = 0;
     for (size_t j = 0; j < golden.items.size(); ++j) {
       Item& other = golden.items[j];
@@ -320,7 +319,7 @@ class Matcher {
     const auto like = std::ranges::count_if(target.items, [&](const Item& each) {
       return each.role == item.role && SameForm(each, item);
     });
-    return found == 1 && like == 1 ? only : kAlone;
+    return found == 1 && like == 1 ? only : kUnpaired;
   }
 
   static bool SameForm(const Item& a, const Item& b) {

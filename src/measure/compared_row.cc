@@ -12,6 +12,8 @@ double ElementsOf(const Item& item) {
   return count ? static_cast<double>(*count) : 0;
 }
 
+double MeanOf(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
+
 bool IsAllZero(const Item& item) {
   const std::optional<double> max = NumberOf(item.statistics[0]);
   const std::optional<double> min = NumberOf(item.statistics[1]);

@@ -36,6 +36,8 @@ inline bool HasTensors(const ComparedRow& row) {
 
 // Elements of the recorded shape; 1 for values without dimensions, 0 for a shape beyond 64 bits.
 double ElementsOf(const Item& item);
+// The recorded mean; NaN where it is not known.
+double MeanOf(const Item& item);
 
 // Whether the recorded maximum and minimum are both zero.
 bool IsAllZero(const Item& item);

@@ -69,14 +69,14 @@ class CallValue {
   Storage storage_;
 };
 
-// Calls use(place) for every tensor of a tree, depth first, in order.
-template <class Use>
-void ForEachTensor(CallValue& value, const Use& use) {
-  if (auto* tensor = value.As<TensorPlace>()) use(*tensor);
-  if (auto* sequence = value.As<CallSequence>()) {
-    for (CallValue& item : sequence->items) ForEachTensor(item, use);
+// Calls use(place) for every tensor of a CallValue, const or not, depth first, in order.
+template <class Value, class Use>
+void ForEachTensor(Value& value, const Use& use) {
+  if (auto* tensor = value.template As<TensorPlace>()) use(*tensor);
+  if (auto* sequence = value.template As<CallSequence>()) {
+    for (auto& item : sequence->items) ForEachTensor(item, use);
   }
-  if (auto* map = value.As<CallMap>()) {
+  if (auto* map = value.template As<CallMap>()) {
     for (auto& [key, item] : *map) ForEachTensor(item, use);
   }
 }

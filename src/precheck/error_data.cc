@@ -181,10 +181,6 @@ plumbline::Status WriteChanged(const CallFiles& files, std::string_view side,
   return {};
 }
 
-bool IsWrong(CheckStatus status) {
-  return status == CheckStatus::kError || status == CheckStatus::kWarning;
-}
-
 }  // namespace
 
 // A skipped backward alone says nothing about numbers.

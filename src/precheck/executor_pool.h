@@ -18,6 +18,9 @@
 
 namespace plumbline::precheck {
 
+// Of PoolOptions::slots, whatever the machine.
+inline constexpr size_t kFewestSlots = 6, kMostSlots = 96;
+
 struct PoolOptions {
   ServerProgram program;
   std::string framework = "pytorch";

@@ -21,7 +21,6 @@ namespace plumbline::precheck {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kTwoToMinus32 = 0x1p-32;
 constexpr double kTwoToMinus53 = 0x1p-53;
 
@@ -180,7 +179,7 @@ void PlantEnds(const ValueRange& range, size_t count, const Store& store) {
   if (std::isnan(range.raw_high)) {
     const bool has_room = count > 2;
     if (has_room) store(0, range.low);
-    store(has_room ? 1 : 0, kNaN);
+    store(has_room ? 1 : 0, std::nan(""));
     return store(last, range.high);
   }
   store(0, std::isinf(range.raw_low) ? range.raw_low : range.low);
@@ -193,7 +192,7 @@ struct UnmaskedRange {
 };
 UnmaskedRange Unmasked(DType dtype, double low, double high) {
   const bool low_is_mask = IsMask(dtype, low, high), high_is_mask = IsMask(dtype, high, low);
-  if (low_is_mask == high_is_mask) return {low, high, kNaN};
+  if (low_is_mask == high_is_mask) return {low, high, std::nan("")};
   if (low_is_mask) return {std::min(-std::abs(high), high - 1), high, low};
   return {low, std::max(std::abs(low), low + 1), high};
 }
@@ -230,7 +229,7 @@ void GenerateReals(const TensorFill& fill, const GeneratedData& data, const Fill
   const double high = std::clamp(range.high, -largest, largest);
   const bool has_masks = InfoOf(fill.dtype).kind == DTypeKind::kFloat;
   const UnmaskedRange drawn =
-      has_masks ? Unmasked(fill.dtype, low, high) : UnmaskedRange{low, high, kNaN};
+      has_masks ? Unmasked(fill.dtype, low, high) : UnmaskedRange{low, high, std::nan("")};
   fill_all(RealDraw{data.key, drawn.low, drawn.high}, count);
   if (!std::isnan(drawn.mask)) PlantMasks(data.key, drawn.mask, count, store);
   PlantEnds(ValueRange{range.raw_low, range.raw_high, low, high}, count, store);
@@ -419,7 +418,7 @@ double NumberOf(const Statistic& statistic) {
       [](const auto& value) {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::monostate>) {
-          return kNaN;
+          return std::nan("");
         } else {
           return static_cast<double>(value);
         }

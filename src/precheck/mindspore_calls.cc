@@ -655,13 +655,6 @@ OrSkip<MindSporeCall> MindSporePlan::Prepare(size_t i) const {
 
 namespace {
 
-DirectionOutcome SkippedDirection(Skip skip) {
-  DirectionOutcome outcome;
-  outcome.status = CheckStatus::kSkip;
-  outcome.skip = std::move(skip);
-  return outcome;
-}
-
 // What was recorded of one direction, read into memory of its own.
 struct RecordedSide {
   const RecordedReturn& recorded;
@@ -684,28 +677,30 @@ class RanJudge {
 
   // The benchmark comes first: a call that it cannot run was rebuilt wrongly, whatever was tested.
   [[nodiscard]] DirectionOutcome Forward() const {
-    if (!ran_.bench->forward) return SkippedDirection(ran_.bench->forward.error());
+    if (!ran_.bench->forward) return DirectionOutcome::Skipped(ran_.bench->forward.error());
     const ReturnedSide bench{&*ran_.bench->forward, ran_.bench_memory};
     if (ran_.device != nullptr) {
-      if (!ran_.device->forward) return SkippedDirection(OnDevice(ran_.device->forward.error()));
+      if (!ran_.device->forward)
+        return DirectionOutcome::Skipped(OnDevice(ran_.device->forward.error()));
       return JudgeForward(call_.name, bench, {&*ran_.device->forward, ran_.device_memory}, limits_);
     }
-    if (made_.forward_skip) return SkippedDirection(*made_.forward_skip);
+    if (made_.forward_skip) return DirectionOutcome::Skipped(*made_.forward_skip);
     RecordedSide tested(*made_.forward);
-    if (auto read = tested.Read(); !read) return SkippedDirection(read.error());
+    if (auto read = tested.Read(); !read) return DirectionOutcome::Skipped(read.error());
     return JudgeForward(call_.name, bench, tested.side(), limits_);
   }
 
   // Judged apart from the forward: either may fail alone.
   [[nodiscard]] DirectionOutcome Backward() const {
-    if (call_.backward_skip) return SkippedDirection(*call_.backward_skip);
+    if (call_.backward_skip) return DirectionOutcome::Skipped(*call_.backward_skip);
     if (!call_.grads) return {};
     for (const SideResult* side : {ran_.bench, ran_.device}) {
       if (side == nullptr) continue;
       // An executor that ended in the forward has said nothing of the backward.
       if (side->backward && *side->backward) continue;
       Skip skip = side->backward ? side->backward->error() : ForwardSkip(*side);
-      return SkippedDirection(side == ran_.device ? OnDevice(std::move(skip)) : std::move(skip));
+      return DirectionOutcome::Skipped(side == ran_.device ? OnDevice(std::move(skip))
+                                                           : std::move(skip));
     }
     const ReturnedSide bench{&**ran_.bench->backward, ran_.bench_memory};
     if (ran_.device != nullptr) {
@@ -713,7 +708,7 @@ class RanJudge {
                            GradientOrder::kAligned, limits_);
     }
     RecordedSide tested(*made_.backward);
-    if (auto read = tested.Read(); !read) return SkippedDirection(read.error());
+    if (auto read = tested.Read(); !read) return DirectionOutcome::Skipped(read.error());
     return JudgeBackward(call_.name, bench, tested.side(), made_.backward->order, limits_);
   }
 
@@ -746,8 +741,8 @@ CallOutcome MindSporeCheck::Skipped(size_t index, Skip skip) const {
   const PlannedCall& planned = plan_.call(index);
   CallOutcome outcome;
   outcome.name = planned.name;
-  if (!planned.forward.empty()) outcome.forward = SkippedDirection(skip);
-  if (!planned.backward.empty()) outcome.backward = SkippedDirection(std::move(skip));
+  if (!planned.forward.empty()) outcome.forward = DirectionOutcome::Skipped(skip);
+  if (!planned.backward.empty()) outcome.backward = DirectionOutcome::Skipped(std::move(skip));
   return outcome;
 }
 

@@ -3,9 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/text/text_parts.h"
 
 namespace plumbline::precheck {
+namespace {
+
+constexpr std::string_view kOnDevice = "on the device: ";
+
+// Ends of a process, which happen on either side.
+bool IsEnd(SkipCause cause) { return cause == SkipCause::kCrashed || cause == SkipCause::kTimeout; }
+
+}  // namespace
 
 std::string_view StatusWord(CheckStatus status) {
   switch (status) {
@@ -24,9 +33,7 @@ std::string_view StatusWord(CheckStatus status) {
 }
 
 std::optional<CheckStatus> ParseStatus(std::string_view word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = LowerCase(word);
   if (lower.find_first_not_of(' ') == std::string::npos) return CheckStatus::kNone;
   for (const CheckStatus status : {CheckStatus::kPass, CheckStatus::kError}) {
     if (lower == StatusWord(status)) return status;
@@ -100,18 +107,18 @@ Skip ParseSkip(std::string_view text) {
   return {*cause, std::string(text.substr(colon + 2))};
 }
 
-constexpr std::string_view kOnDevice = "on the device: ";
+DirectionOutcome DirectionOutcome::Skipped(Skip skip) {
+  return {CheckStatus::kSkip, {}, std::move(skip)};
+}
 
 Skip OnDevice(Skip skip) {
-  const bool says_where = skip.cause != SkipCause::kCrashed && skip.cause != SkipCause::kTimeout;
-  if (!says_where) skip.detail.insert(0, kOnDevice);
+  if (IsEnd(skip.cause)) skip.detail.insert(0, kOnDevice);
   return skip;
 }
 
 bool IsDeviceFailure(const Skip& skip) {
   if (skip.cause == SkipCause::kDeviceFailed) return true;
-  const bool ended = skip.cause == SkipCause::kCrashed || skip.cause == SkipCause::kTimeout;
-  return ended && skip.detail.starts_with(kOnDevice);
+  return IsEnd(skip.cause) && skip.detail.starts_with(kOnDevice);
 }
 
 }  // namespace plumbline::precheck

@@ -26,6 +26,10 @@ std::optional<CheckStatus> ParseStatus(std::string_view word);
 // Of the outputs of a direction: the worst of error, Warning and pass; kSkip where all are; kNone
 // where there are none.
 CheckStatus Worst(const std::vector<CheckStatus>& statuses);
+// Judged and no pass.
+inline bool IsWrong(CheckStatus status) {
+  return status == CheckStatus::kWarning || status == CheckStatus::kError;
+}
 
 enum class SkipCause : uint8_t {
   kUnsupportedType,
@@ -115,6 +119,9 @@ struct DirectionOutcome {
   CheckStatus status = CheckStatus::kNone;
   std::vector<OutputRow> rows;
   std::optional<Skip> skip;  // exactly if status is kSkip
+
+  // One that was not judged.
+  static DirectionOutcome Skipped(Skip skip);
 };
 
 struct CallOutcome {

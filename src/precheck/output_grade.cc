@@ -173,7 +173,7 @@ void SayOfStandard(Standard standard, const FloatMetrics& metrics, DType device_
     Say(fmt::format("No standard has limits for {}: the benchmark is not more precise.",
                     InfoOf(device_dtype).torch_name),
         row);
-  } else if (InfoOf(device_dtype).size_bytes == 1) {
+  } else if (IsFloat8(device_dtype)) {
     Say(fmt::format("The benchmark was rounded to {} before.", InfoOf(device_dtype).torch_name),
         row);
   }
@@ -278,11 +278,6 @@ CheckStatus ClimbLadder(const FloatMetrics& metrics, DType device_dtype, OutputR
   const bool passes =
       PassesShare(metrics.ten_thousandth, kTenThousandth, metrics, &row->ten_thousandth, row);
   return passes ? CheckStatus::kPass : CheckStatus::kWarning;
-}
-
-DType PartOf(DType dtype) {
-  if (dtype == DType::kComplex64) return DType::kFloat32;
-  return dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
 }
 
 // Both sides with zeros where they have the same infinity, as masks of attention do everywhere, or
@@ -568,8 +563,7 @@ class Grader {
     }
     OutputRow row = NewRow(bench, device, place);
     JudgeElements(pair, place, &row);
-    if (options_.explain &&
-        (row.status == CheckStatus::kWarning || row.status == CheckStatus::kError)) {
+    if (options_.explain && IsWrong(row.status)) {
       row.facts = ExplainPair(pair);
     }
     rows_.push_back(std::move(row));
@@ -580,9 +574,8 @@ class Grader {
     const DTypeKind kind = InfoOf(pair.device_dtype).kind;
     if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return JudgeExact(pair, row);
     // Float8 has a rule for units of the last place only.
-    const bool is_byte = InfoOf(pair.device_dtype).size_bytes == 1;
     Standard standard = StandardOfApi(api_);
-    if (is_byte && standard != Standard::kBinary) standard = Standard::kUlp;
+    if (IsFloat8(pair.device_dtype) && standard != Standard::kBinary) standard = Standard::kUlp;
     const FloatMetrics metrics = MeasureFloats(pair, standard);
     std::optional<FiniteSides> sides;
     if (metrics.has_not_finite) sides = WithoutEqualSpecials(pair);

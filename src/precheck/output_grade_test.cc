@@ -344,13 +344,8 @@ TEST(OutputGrade, AnExponentialOfTheRoundedResultIsNoError) {
   EXPECT_NE(row.message.find("the exponential of the result"), std::string::npos);
   what.device[0] = 1.06F;
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
-  what = {{20, 16, 15, 14},
-          {1},
-          {20.03},
-          {0.97, 0.0178, 0.00654, 0.0024},
-          {1, 0.0183F, 0.00674F, 0.00248F},
-          "norm",
-          {20}};
+  what.device[0] = 1;
+  what.api = "norm";
   EXPECT_EQ(GradeGradient(what, DType::kBFloat16).status, CheckStatus::kError);
 }
 

@@ -18,23 +18,17 @@ using kernels::OutputRule;
 using kernels::OutputSums;
 using kernels::OutputWork;
 
-constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
-
 // Squares of magnitudes beyond it overflow.
 constexpr double kLargestSquared = 0x1p+500;
 
-bool IsFloat8(DType dtype) {
-  return InfoOf(dtype).kind == DTypeKind::kFloat && InfoOf(dtype).size_bytes == 1;
-}
-
 // A complex pair as twice as many parts.
 OutputPair AsParts(const OutputPair& pair) {
-  const auto part = [](DType dtype) {
-    return InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
-  };
   if (InfoOf(pair.bench_dtype).kind != DTypeKind::kComplex) return pair;
-  return {part(pair.bench_dtype), pair.bench,    part(pair.device_dtype), pair.device,
-          2 * pair.count,         pair.limits_of};
+  OutputPair parts = pair;
+  parts.bench_dtype = PartOf(pair.bench_dtype);
+  parts.device_dtype = PartOf(pair.device_dtype);
+  parts.count *= 2;
+  return parts;
 }
 
 OutputWork WorkOf(Standard standard, DType device_dtype) {
@@ -110,7 +104,7 @@ void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* met
     metrics->cosine_case = CosineCase::kOneElement;
   } else if (sums.any_not_finite != 0) {
     metrics->cosine_case = CosineCase::kNotFinite;
-    metrics->cosine = kNoNumber;
+    metrics->cosine = std::nan("");
   } else if (std::max(sums.bench_max, sums.device_max) <= kZeroMagnitude) {
     metrics->cosine_case = CosineCase::kBothZero;
   } else if (sums.device_max <= kZeroMagnitude) {
@@ -132,7 +126,7 @@ void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* met
 
 void SetErrors(const OutputSums& sums, FloatMetrics* metrics) {
   const auto n = static_cast<double>(sums.count);
-  metrics->max_abs_error = sums.error_nan != 0 ? kNoNumber : sums.error_max;
+  metrics->max_abs_error = sums.error_nan != 0 ? std::nan("") : sums.error_max;
   metrics->hundredth = ShareOf(sums.below[0], sums.count, 1);
   metrics->thousandth = ShareOf(sums.below[1], sums.count, 1);
   metrics->ten_thousandth = ShareOf(sums.below[2], sums.count, 1);
@@ -156,8 +150,8 @@ void SetErrors(const OutputSums& sums, FloatMetrics* metrics) {
 
 void SetUlps(const OutputSums& sums, FloatMetrics* metrics) {
   const bool any_nan = sums.ulp_nan != 0;
-  metrics->max_ulp = any_nan ? kNoNumber : sums.ulp_max;
-  metrics->mean_ulp = any_nan ? kNoNumber : sums.ulp_sum / static_cast<double>(sums.count);
+  metrics->max_ulp = any_nan ? std::nan("") : sums.ulp_max;
+  metrics->mean_ulp = any_nan ? std::nan("") : sums.ulp_sum / static_cast<double>(sums.count);
   metrics->ulp_proportion = ShareOf(sums.ulp_counted, sums.count, 0);
   metrics->zero_bench_ulps = sums.ulp_of_zero;
 }

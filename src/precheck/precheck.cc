@@ -29,15 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostBenchWorkers = 64;
-constexpr size_t kFewestSlots = 6, kMostPoolSlots = 96;
 constexpr std::string_view kAnyDevice = "auto";
-
-DirectionOutcome SkippedDirection(Skip skip) {
-  DirectionOutcome outcome;
-  outcome.status = CheckStatus::kSkip;
-  outcome.skip = std::move(skip);
-  return outcome;
-}
 
 // Calls of a PyTorch recording.
 class TorchCalls : public CheckedCalls {
@@ -57,8 +49,8 @@ class TorchCalls : public CheckedCalls {
     CallOutcome outcome;
     outcome.name = plan_.call(index).name;
     outcome.merged_calls = plan_.call(index).merged_calls;
-    outcome.backward = SkippedDirection(skip);
-    outcome.forward = SkippedDirection(std::move(skip));
+    outcome.backward = DirectionOutcome::Skipped(skip);
+    outcome.forward = DirectionOutcome::Skipped(std::move(skip));
     return outcome;
   }
 
@@ -106,13 +98,13 @@ class TorchCalls : public CheckedCalls {
 
   static DirectionOutcome JudgeBackward(const RanCall& ran) {
     const PreparedCall& call = ran.to_run->call;
-    if (call.backward_skip) return SkippedDirection(*call.backward_skip);
+    if (call.backward_skip) return DirectionOutcome::Skipped(*call.backward_skip);
     if (!call.grads) return {};
     for (const SideResult* side : {ran.bench, ran.device}) {
       if (!side->backward) {
-        return SkippedDirection({SkipCause::kBackwardSkipped, "no gradient was computed"});
+        return DirectionOutcome::Skipped({SkipCause::kBackwardSkipped, "no gradient was computed"});
       }
-      if (!*side->backward) return SkippedDirection(side->backward->error());
+      if (!*side->backward) return DirectionOutcome::Skipped(side->backward->error());
     }
     return Grade(
         Direction::kBackward, ran,
@@ -352,7 +344,7 @@ class Precheck {
     pool.threads = options_.worker_threads;
     pool.call_limit = options_.api_timeout;
     const auto busiest = static_cast<size_t>(std::max(pool.device_workers, pool.bench_workers));
-    pool.slots = std::clamp(2 * busiest + 2 * cores + 2, kFewestSlots, kMostPoolSlots);
+    pool.slots = std::clamp(2 * busiest + 2 * cores + 2, kFewestSlots, kMostSlots);
     return pool;
   }
 

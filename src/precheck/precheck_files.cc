@@ -504,10 +504,6 @@ void AppendWorstElement(const FailureFacts& facts, ObjectWriter object) {
   object.End();
 }
 
-bool IsWrong(const OutputRow& row) {
-  return row.status == CheckStatus::kError || row.status == CheckStatus::kWarning;
-}
-
 void AppendFinding(const PrecheckReport& report, const OutputRow& row, std::string& out) {
   const std::vector<DetailsColumn> columns = DetailsColumns(FormOf(report));
   const std::vector<DetailsCell> cells = DetailsCells(row, FormOf(report));
@@ -520,7 +516,7 @@ void AppendFinding(const PrecheckReport& report, const OutputRow& row, std::stri
   object.Text("bench_dtype", row.bench_dtype);
   object.Text("device_dtype", row.device_dtype);
   object.Text("shape", row.shape);
-  if (IsWrong(row)) {
+  if (IsWrong(row.status)) {
     object.Text("as_test", ExtractCommand(report, CallOfOutput(row.name)));
   }
   ObjectWriter numbers(object.Key("numbers"));

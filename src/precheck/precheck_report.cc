@@ -154,7 +154,7 @@ void AppendMember(std::string_view name, std::string_view text, std::string& out
 }  // namespace
 
 double SeverityOf(const OutputRow& row) {
-  if (row.status != CheckStatus::kError && row.status != CheckStatus::kWarning) return 0;
+  if (!IsWrong(row.status)) return 0;
   const double base = row.status == CheckStatus::kError ? 2 : 1;
   // What has no numbers differs in kind or shape, which is as wrong as can be.
   const bool is_measured = row.max_abs_error || row.error_rate || row.hundredth || row.max_ulp;

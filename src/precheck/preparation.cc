@@ -14,6 +14,7 @@
 #include "precheck/call_arguments.h"
 #include "precheck/index_rules.h"
 #include "precheck/input_data.h"
+#include "precheck/standards.h"
 
 namespace plumbline::precheck {
 
@@ -94,10 +95,6 @@ bool IsTensorType(std::string_view type) {
 bool IsDifferentiable(DType dtype) {
   const DTypeKind kind = InfoOf(dtype).kind;
   return kind == DTypeKind::kFloat || kind == DTypeKind::kComplex;
-}
-
-bool IsFloat8(DType dtype) {
-  return InfoOf(dtype).kind == DTypeKind::kFloat && InfoOf(dtype).size_bytes == 1;
 }
 
 // The types among float16, bfloat16 and float32 that tensors have, each once, in order of

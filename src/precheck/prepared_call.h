@@ -81,10 +81,10 @@ struct PreparedCall {
   std::vector<TensorFill> fills;
 };
 
-// Calls use(place) for every tensor of the arguments, in order.
-template <class Use>
-void ForEachInput(PreparedCall& call, const Use& use) {
-  for (CallValue& value : call.args) ForEachTensor(value, use);
+// Calls use(place) for every tensor of the arguments of a PreparedCall, const or not, in order.
+template <class Call, class Use>
+void ForEachInput(Call& call, const Use& use) {
+  for (auto& value : call.args) ForEachTensor(value, use);
   for (auto& [key, value] : call.kwargs) ForEachTensor(value, use);
 }
 

@@ -13,6 +13,16 @@
 
 namespace plumbline::precheck {
 
+inline bool IsFloat8(DType dtype) {
+  return InfoOf(dtype).kind == DTypeKind::kFloat && InfoOf(dtype).size_bytes == 1;
+}
+
+// The type of the parts of complex numbers; others as they are.
+inline DType PartOf(DType dtype) {
+  if (InfoOf(dtype).kind != DTypeKind::kComplex) return dtype;
+  return InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
+}
+
 enum class Standard : uint8_t {
   kBinary,        // no element may differ
   kAbsolute,      // shares of elements beyond a relative and an absolute limit

@@ -552,10 +552,6 @@ class Comparison {
   TwoSidedResult result_;
 };
 
-}  // namespace
-
-namespace {
-
 // Of rows that only one side has: nobody knows whether these are right.
 std::string LonelyText(const TwoSidedCounts& counts) {
   std::string text;

@@ -66,9 +66,6 @@ bool IsExactly(const TensorLayout& tensor, DeviceFormat order, const Shape& size
 
 namespace {
 
-// No device has blocks of that size; it keeps products in range whatever a file says.
-constexpr int64_t kLargestBlock = 1024;
-
 // A factor of a device shape: a whole axis with its padding, the number of an axis' block ('1') or
 // the place in the block ('0').
 struct Factor {

@@ -14,6 +14,9 @@
 
 namespace plumbline {
 
+// No device has blocks of that size; it keeps products in range whatever a file says.
+inline constexpr int64_t kLargestBlock = 1024;
+
 // Which plain order of axes a tensor's original sizes are in. Dumps of devices hold the original
 // sizes and not their order; the sizes on the device tell it.
 

@@ -14,9 +14,7 @@ namespace plumbline {
 
 namespace {
 
-// No device has blocks of that size and no tensor as many elements; they keep products in range
-// whatever a file says.
-constexpr int64_t kLargestC0 = 1024;
+// No tensor has as many elements; it keeps products in range whatever a file says.
 constexpr int64_t kMostElements = int64_t{1} << 48;
 
 int64_t Blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
@@ -131,7 +129,7 @@ Result<Shape> DeviceShape(DeviceFormat format, const Shape& host, int64_t c0, in
     return Error(ErrorCode::kUnsupported,
                  DeviceFormatName(format) + ": the places of its elements are not known.");
   }
-  if (c0 < 1 || c0 > kLargestC0 || groups < 1) {
+  if (c0 < 1 || c0 > kLargestBlock || groups < 1) {
     return Error(
         ErrorCode::kInvalidArgument,
         DeviceFormatName(format) +

@@ -280,7 +280,6 @@ std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison) {
 
 namespace {
 
-constexpr double kFurthestStep = 3;       // a step, in the largest of golden
 constexpr double kUpdateRoundings = 512;  // by which results may differ anyway
 
 bool IsForward(const ComparedCall& call) {

@@ -215,7 +215,6 @@ namespace {
 using Values = std::vector<double>;
 using Rows = std::vector<const ComparedRow*>;
 
-constexpr double kFurthest = 3;         // a step, in the largest of golden
 constexpr double kFurthestShare = 0.5;  // of its size, that one step moves a parameter
 constexpr double kAlike = 0.01;         // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
@@ -487,7 +486,7 @@ bool MovesFit(const Moved& moved, const Values& differences, double roundoff, bo
     const double size = std::abs(target) + std::abs(golden);
     const double most = rounding + share * std::max(size, remembers ? furthest : 0);
     if (!(std::abs(target - golden) <= most)) return false;  // also for NaN
-    if (!(std::abs(target) <= kFurthest * furthest + rounding)) return false;
+    if (!(std::abs(target) <= kFurthestStep * furthest + rounding)) return false;
   }
   return true;
 }
@@ -539,7 +538,7 @@ bool IsOfKeysAlone(const WalkState& state, const ComparedRow& row, const Moved& 
   const double roundoff = state.RoundoffOf(row);
   const double explained = state.ExplainedFor(row, std::max(roundoff, state.noise.level()));
   return std::sqrt(apart) <= measure::kNoiseFactor * explained * std::sqrt(size) &&
-         furthest_key <= kFurthest * furthest;  // both false for NaN
+         furthest_key <= kFurthestStep * furthest;  // both false for NaN
 }
 
 bool FollowsFromGradients(const WalkState& state, const ComparedRow& row) {

@@ -21,6 +21,8 @@ namespace plumbline::verdict {
 // Steps recorded in directories of their own: what the noise of one step left in parameters and
 // running means is in the next, and only the two together tell that it came from noise.
 
+// How far a step may be, in the largest of golden.
+inline constexpr double kFurthestStep = 3;
 // Whose gradients a step may still remember.
 inline constexpr int kRememberedSteps = 8;
 

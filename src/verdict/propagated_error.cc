@@ -265,10 +265,6 @@ std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) cons
 
 namespace {
 
-double MeanOfStatistics(const Item& item) {
-  return NumberOf(item.statistics[2]).value_or(std::nan(""));
-}
-
 // What a backward call of one side got, and whether it returned a gradient of that many elements.
 struct Incoming {
   const ComparedRow* row = nullptr;
@@ -372,7 +368,7 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target, const Ope
   auto sum = std::ranges::find_if(
       sums, [&](const Sum& each) { return each.weight == key && each.bias == own_key; });
   if (sum == sums.end()) sum = sums.insert(sum, Sum{key, own_key});
-  sum->total += count * MeanOfStatistics(item);
+  sum->total += count * measure::MeanOf(item);
   sum->tolerance += kMeanRoundoffs * count * (error + roundoff) * *rms;
   sum->rounding += std::sqrt(count / own) * (error + roundoff) * *rms;
 }
@@ -385,7 +381,7 @@ std::optional<double> BiasGradients::ExplainedFor(const ComparedRow& row) {
     const Item& item = *measure::SideOf(row, of_target);
     const auto found = sums_[of_target].find(ElementCountOf(item));
     if (found == sums_[of_target].end() || item.shape.size() != 1) return std::nullopt;
-    const double total = measure::ElementsOf(item) * MeanOfStatistics(item);
+    const double total = measure::ElementsOf(item) * measure::MeanOf(item);
     double largest = 0;
     for (const Sum& sum : found->second) {
       if (std::abs(sum.total - total) <= sum.tolerance) largest = std::max(largest, sum.rounding);

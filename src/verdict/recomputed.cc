@@ -487,9 +487,6 @@ bool HasGoodTensors(const ComparedRow* row) {
   return row != nullptr && measure::HasTensors(*row) && !measure::IsBad(row->verdict);
 }
 
-double RecordedMean(const Item& item) {
-  return NumberOf(item.statistics[2]).value_or(std::nan(""));
-}
 double SizeOf(const Item& item) { return measure::RmsOf(item).value_or(0); }
 double ErrorOf(const ComparedRow& row) { return std::isfinite(row.error) ? row.error : 0; }
 
@@ -499,10 +496,10 @@ bool IsMadeBy(const BufferUpdate& update, const Item& item, bool of_target) {
   const Item& x = *measure::SideOf(*update.x, of_target);
   const Item& old = *measure::SideOf(*update.mean, of_target);
   const double kept = 1 - update.momentum;
-  const double mean = kept * RecordedMean(old) + update.momentum * RecordedMean(x);
+  const double mean = kept * measure::MeanOf(old) + update.momentum * measure::MeanOf(x);
   const double size = SizeOf(item) + kept * SizeOf(old) + update.momentum * SizeOf(x);
   const double most = measure::kNoiseFactor * measure::RoundoffOf(item, item) * size;
-  return std::abs(RecordedMean(item) - mean) <= most;  // false for NaN
+  return std::abs(measure::MeanOf(item) - mean) <= most;  // false for NaN
 }
 
 }  // namespace

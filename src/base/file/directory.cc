@@ -38,7 +38,6 @@ Result<std::vector<DirectoryEntry>> ListEntries(const std::string& path) {
 
 namespace {
 
-constexpr mode_t kSubdirectoryMode = 0750;
 constexpr int kOpenFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 // Whether `name` in `directory` is what is open as `fd`.
@@ -97,7 +96,7 @@ Result<Directory> Directory::OpenUnlinked(const std::string& path) {
 Result<Directory> Directory::MakeInside(std::string_view name) const {
   const std::string component(name);
   std::string path = JoinPath(path_, name);
-  if (Syscalls().mkdirat(fd_, component.c_str(), kSubdirectoryMode) != 0 && errno != EEXIST) {
+  if (Syscalls().mkdirat(fd_, component.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
     const int error = errno;
     if (KindOf(name) != PathKind::kDirectory) return ErrnoError(error, path, "create directory");
   }

@@ -29,6 +29,9 @@ Result<std::vector<DirectoryEntry>> ListEntries(const std::string& path);
 // An open directory, for writers that must not follow what its path comes to name later; and the
 // directories in one.
 
+// Directories that are made; others than the group do not read them.
+inline constexpr mode_t kDirectoryMode = 0750;
+
 // What is made through it lands in the directory that was opened, whatever its path names since:
 // another directory, a symbolic link, nothing. Names are single components; symbolic links in their
 // place are never followed. Move-only. Thread-compatible; const members may run in parallel.

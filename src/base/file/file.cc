@@ -135,7 +135,6 @@ MappedFile::~MappedFile() {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
-constexpr mode_t kNewDirectoryMode = 0750;
 
 int OpenCall(int directory, const char* path, int flags, mode_t mode) {
   return ::openat(directory, path, flags, mode);
@@ -488,7 +487,7 @@ Status MakeDirectories(const std::string& path) {
   for (size_t end = 1; end <= path.size(); ++end) {
     if (end < path.size() && path[end] != '/') continue;
     const std::string prefix = path.substr(0, end);
-    if (Syscalls().mkdirat(AT_FDCWD, prefix.c_str(), kNewDirectoryMode) == 0) continue;
+    if (Syscalls().mkdirat(AT_FDCWD, prefix.c_str(), kDirectoryMode) == 0) continue;
     const int error = errno;
     if (KindOf(prefix) == PathKind::kDirectory) continue;
     return ErrnoError(error, prefix, "create directory");

@@ -16,8 +16,6 @@ using settings::OneOf;
 
 constexpr std::string_view kSavedData[] = {"tensor", "statistic", "full"};
 constexpr std::string_view kFileFormats[] = {"bin", "npy"};
-constexpr std::string_view kPlaces[] = {"host", "device"};
-constexpr std::string_view kPrecisions[] = {"high", "low"};
 constexpr std::string_view kStatisticItems[] = {"max",
                                                 "min",
                                                 "avg",

@@ -7,6 +7,7 @@
 
 #include "base/file/file.h"
 #include "config/config.h"
+#include "config/graph_dump/dump_settings.h"
 #include "config/options.h"
 
 namespace plumbline::graph_dump {
@@ -28,8 +29,6 @@ constexpr std::string_view kSummaries[] = {"statistics", "md5", "max", "min", "m
 constexpr std::string_view kRequestFormats[] = {"npy", "bin"};
 constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
 constexpr std::string_view kRequestSavedData[] = {"tensor", "full"};
-constexpr std::string_view kRequestPlaces[] = {"host", "device"};
-constexpr std::string_view kRequestPrecisions[] = {"high", "low"};
 
 Status SetDataMode(std::string_view field, const Json& value, DumpRequest& out) {
   PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
@@ -92,8 +91,8 @@ constexpr Entry kOfTask[] = {
     {"check_mode", SetWord<&DumpRequest::check_mode, kCheckModes>},
     {"overflow_nums", Set<&DumpRequest::hit_limit, AsLimit>},
     {"saved_data", SetWord<&DumpRequest::saved_data, kRequestSavedData>},
-    {"device", SetWord<&DumpRequest::device, kRequestPlaces>},
-    {"precision", SetWord<&DumpRequest::precision, kRequestPrecisions>},
+    {"device", SetWord<&DumpRequest::device, kPlaces>},
+    {"precision", SetWord<&DumpRequest::precision, kPrecisions>},
 };
 
 Status ApplyEntries(std::string_view section, const Json& object, std::span<const Entry> entries,

@@ -39,6 +39,10 @@ std::string IterationText(std::span<const int64_t> numbers, bool with_ranges);
 enum class DeviceKind : uint8_t { kUnknown, kCpu, kGpu, kAscend };
 std::optional<DeviceKind> DeviceKindNamed(std::string_view name);  // "cpu", "gpu", "ascend"
 
+// Where statistics are computed, and in which precision there.
+inline constexpr std::string_view kPlaces[] = {"host", "device"};
+inline constexpr std::string_view kPrecisions[] = {"high", "low"};
+
 // Section e2e_dump_settings: the host writes after every kernel.
 struct SyncSettings {
   bool enable = true;

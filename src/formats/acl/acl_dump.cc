@@ -460,7 +460,6 @@ Status WriteDump(const std::string& path, const Message& message) {
 
 namespace {
 
-constexpr uint32_t kMagic = 0x5a5a5a5a;
 // Tags in the header, and in a record.
 constexpr uint32_t kInputs = 4, kOutputs = 5;
 constexpr uint32_t kShape = 0, kOriginalShape = 1, kOriginalName = 2;
@@ -540,7 +539,7 @@ Status ReadRecords(Bytes value, bool is_output, std::vector<DumpedTensor>& tenso
 Result<Message> ReadHeader(Bytes header) {
   Message message;
   ByteReader in(header);
-  PL_TRY(in.Skip(sizeof(kMagic)));
+  PL_TRY(in.Skip(sizeof(kRecordMagic)));
   PL_TRY_ASSIGN(const uint32_t version, in.ReadU32());
   message.version = fmt::to_string(version);
   while (in.remaining() > 0) {
@@ -564,7 +563,7 @@ bool LooksLikeNano(Bytes bytes) {
   ByteReader in(bytes);
   if (!in.Skip(kLengthBytes)) return false;
   const Result<uint32_t> magic = in.ReadU32();
-  return magic && *magic == kMagic && in.remaining() > 0;
+  return magic && *magic == kRecordMagic && in.remaining() > 0;
 }
 
 Result<DumpFile> DumpFile::ParseNano(Bytes bytes) {

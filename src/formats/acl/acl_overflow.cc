@@ -9,6 +9,7 @@
 
 #include "base/memory/bytes.h"
 #include "base/text/json.h"
+#include "formats/acl/acl_types.h"
 
 namespace plumbline::acl {
 
@@ -139,7 +140,6 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr size_t kOldBytes = 2048;
-constexpr uint32_t kOverflowMagic = 0x5a5a5a5a;
 constexpr std::string_view kStatus = "status";
 
 // Where an old record has what.
@@ -271,7 +271,7 @@ bool OverflowPart::has_overflow() const {
 Result<OverflowRecord> ReadOverflow(Bytes bytes) {
   ByteReader in(bytes);
   const Result<uint32_t> magic = in.ReadU32();
-  if (magic && *magic == kOverflowMagic) return ReadNew(in);
+  if (magic && *magic == kRecordMagic) return ReadNew(in);
   if (bytes.size() == kOldBytes) return ReadOld(bytes);
   return Error(ErrorCode::kCorrupt, fmt::format("an overflow record of {} bytes (expected {})",
                                                 bytes.size(), kOldBytes));
@@ -289,7 +289,7 @@ std::string OverflowJson(const OverflowRecord& record) {
     return text + "}";
   }
   text += fmt::format("{}\"magic\": \"{:#x}\",\n{}\"version\": {},\n{}\"acc_list\": {{\n", indent,
-                      kOverflowMagic, indent, record.version, indent);
+                      kRecordMagic, indent, record.version, indent);
   text += fmt::format("{}\"valid\": {},\n{}\"acc_type\": \"{}\",\n", inner, record.valid, inner,
                       record.parts[0].kind);
   text += fmt::format("{}\"rsv\": {},\n{}\"data_len\": {},\n", inner, record.reserved, inner,

@@ -16,6 +16,9 @@
 
 namespace plumbline::acl {
 
+// What records of nano dumps and newer overflow records begin with.
+inline constexpr uint32_t kRecordMagic = 0x5a5a5a5a;
+
 // How the bytes of a tensor become elements.
 enum class Encoding : uint8_t {
   kPlain,        // the elements as they are

@@ -29,6 +29,9 @@ inline void SwapElementBytes(DType dtype, std::span<std::byte> bytes) {
 
 namespace plumbline::npy {
 
+// Of file names.
+inline constexpr std::string_view kEnding = ".npy";
+
 // Everything before the element data of a C-order, little-endian array; its length is a multiple of
 // 64. kUnsupported for dtypes that NumPy does not have (bfloat16, float8).
 Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes);

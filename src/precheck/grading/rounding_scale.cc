@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "precheck/standards.h"
 #include "tensor/element_value.h"
 
 namespace plumbline::precheck {
@@ -20,38 +21,32 @@ struct Magnitudes {
 
 using Memory = std::span<const std::byte>;
 
-Magnitudes MagnitudesOf(const TensorPlace& place, Memory memory) {
-  const DTypeKind kind = InfoOf(place.dtype).kind;
+bool LiesIn(const TensorPlace& place, Memory memory) {
   const Result<size_t> bytes = BytesOf(place);
-  const bool is_floating = kind == DTypeKind::kFloat || kind == DTypeKind::kComplex;
-  if (!is_floating || !bytes || *bytes == 0) return {};
-  if (place.offset > memory.size() || *bytes > memory.size() - place.offset) return {};
-  DType dtype = place.dtype;
-  if (kind == DTypeKind::kComplex) {
-    dtype = InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
-  }
-  const size_t count = *bytes / InfoOf(dtype).size_bytes;
+  return bytes && place.offset <= memory.size() && *bytes <= memory.size() - place.offset;
+}
+
+Magnitudes MagnitudesOf(const TensorPlace& place, Memory memory) {
+  const DType dtype = PartOf(place.dtype);
+  if (InfoOf(dtype).kind != DTypeKind::kFloat || !LiesIn(place, memory)) return {};
+  const size_t count = *BytesOf(place) / InfoOf(dtype).size_bytes;
+  if (count == 0) return {};
   const kernels::Moments moments = kernels::MomentsOf(dtype, memory.data() + place.offset, count);
   if (!(moments.finite_max >= moments.finite_min)) return {0, 0, count};
   return {std::max(std::abs(moments.finite_max), std::abs(moments.finite_min)),
           moments.finite_max / 2 - moments.finite_min / 2, count};
 }
 
-void AddTensors(const CallValue& value, std::vector<TensorPlace>* tensors) {
-  if (const auto* place = value.As<TensorPlace>()) tensors->push_back(*place);
-  if (const auto* sequence = value.As<CallSequence>()) {
-    for (const CallValue& item : sequence->items) AddTensors(item, tensors);
-  }
-  if (const auto* map = value.As<CallMap>()) {
-    for (const auto& [key, item] : *map) AddTensors(item, tensors);
-  }
+std::vector<TensorPlace> TensorsOf(const CallValue& value) {
+  std::vector<TensorPlace> tensors;
+  ForEachTensor(value, [&](const TensorPlace& tensor) { tensors.push_back(tensor); });
+  return tensors;
 }
 
 // In the order in which their gradients are returned.
 std::vector<TensorPlace> ArgumentsOf(const PreparedCall& call) {
   std::vector<TensorPlace> tensors;
-  for (const CallValue& value : call.args) AddTensors(value, &tensors);
-  for (const auto& [key, value] : call.kwargs) AddTensors(value, &tensors);
+  ForEachInput(call, [&](const TensorPlace& tensor) { tensors.push_back(tensor); });
   return tensors;
 }
 
@@ -71,14 +66,8 @@ double Share(uint64_t many, uint64_t few) {
 }
 
 Magnitudes ResultsOf(const GivenToCall& given) {
-  std::vector<TensorPlace> tensors;
-  if (given.bench.value != nullptr) AddTensors(*given.bench.value, &tensors);
-  return Together(tensors, given.bench.memory);
-}
-
-bool LiesIn(const TensorPlace& place, Memory memory) {
-  const Result<size_t> bytes = BytesOf(place);
-  return bytes && place.offset <= memory.size() && *bytes <= memory.size() - place.offset;
+  if (given.bench.value == nullptr) return {};
+  return Together(TensorsOf(*given.bench.value), given.bench.memory);
 }
 
 // Of two tensors; NaN where they cannot be compared.
@@ -118,7 +107,9 @@ double GradientScale(const GivenToCall& given, size_t argument) {
   const std::vector<TensorPlace> arguments = ArgumentsOf(*given.call);
   if (argument >= arguments.size()) return 0;
   std::vector<TensorPlace> gradients;
-  for (const CallValue& value : *given.call->grads) AddTensors(value, &gradients);
+  for (const CallValue& value : *given.call->grads) {
+    ForEachTensor(value, [&](const TensorPlace& tensor) { gradients.push_back(tensor); });
+  }
   const Magnitudes gradient = Together(gradients, given.inputs);
   const Magnitudes result = ResultsOf(given);
   const Magnitudes of = MagnitudesOf(arguments[argument], given.inputs);
@@ -131,9 +122,8 @@ double GradientScale(const GivenToCall& given, size_t argument) {
 double LargestResultError(const GivenToCall& given) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   if (given.bench.value == nullptr || given.device.value == nullptr) return kUnknown;
-  std::vector<TensorPlace> bench, device;
-  AddTensors(*given.bench.value, &bench);
-  AddTensors(*given.device.value, &device);
+  const std::vector<TensorPlace> bench = TensorsOf(*given.bench.value);
+  const std::vector<TensorPlace> device = TensorsOf(*given.device.value);
   if (bench.empty() || bench.size() != device.size()) return kUnknown;
   double largest = 0;
   for (size_t i = 0; i < bench.size(); ++i) {

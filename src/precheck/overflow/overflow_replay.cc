@@ -21,8 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kFewestReplaySlots = 6, kMostReplaySlots = 96;
-
 // ---- Calls made ready ----
 
 template <class Use>
@@ -122,7 +120,7 @@ PoolOptions PoolOptionsOf(const OverflowReplayOptions& options, const std::strin
   pool.devices = {options.device};
   pool.bench_workers = static_cast<int>(std::min(cores, std::max<size_t>(calls, 1)));
   pool.call_limit = options.api_timeout;
-  pool.slots = std::clamp(4 * cores + 2, kFewestReplaySlots, kMostReplaySlots);
+  pool.slots = std::clamp(4 * cores + 2, kFewestSlots, kMostSlots);
   return pool;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/process/parallel.h"
 #include "precheck/reference/gradient_for_test.h"
@@ -296,6 +297,14 @@ TEST(AttentionOfPieces, CutSequencesAreBands) {
 
 // ---- Gradients
 
+// Of query, key and value, which `call` reads, against the slopes of its result.
+void ExpectGradients(const std::array<Doubles*, 3>& inputs, const Doubles& dy,
+                     const AttentionCall& call) {
+  const auto grads = Must(FusionAttentionGrad(call, dy.operand()));
+  const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
+  for (size_t i = 0; i < inputs.size(); ++i) ExpectGradient(*inputs[i], dy, forward, grads[i]);
+}
+
 TEST(AttentionGrad, FollowsTheSlopesWithEveryKindOfMask) {
   const std::vector<uint8_t> triangle = Triangle(2048);
   const std::vector<uint8_t> given = {0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0};
@@ -311,11 +320,7 @@ TEST(AttentionGrad, FollowsTheSlopesWithEveryKindOfMask) {
     if (kind == 1) call.atten_mask = MaskOf(given, {3, 5});
     if (kind >= 2) call.atten_mask = MaskOf(triangle, {1, 1, 2048, 2048});
     call.sparse_mode = kind;
-    const auto grads = Must(FusionAttentionGrad(call, p.dy.operand()));
-    const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
-    ExpectGradient(p.query, p.dy, forward, grads[0]);
-    ExpectGradient(p.key, p.dy, forward, grads[1]);
-    ExpectGradient(p.value, p.dy, forward, grads[2]);
+    ExpectGradients({&p.query, &p.key, &p.value}, p.dy, call);
   }
 }
 
@@ -335,11 +340,7 @@ TEST(AttentionGrad, FollowsTheSlopesOfBandsAndPrefixes) {
     if (mode == 4) call.atten_mask = MaskOf(triangle, {2048, 2048});
     if (mode == 5) call.atten_mask = MaskOf(of_heads, {2, 2, 3, 5});
     if (mode == 6) call.atten_mask = MaskOf(prefixed, {3072, 2048});
-    const auto grads = Must(FusionAttentionGrad(call, p.dy.operand()));
-    const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
-    ExpectGradient(p.query, p.dy, forward, grads[0]);
-    ExpectGradient(p.key, p.dy, forward, grads[1]);
-    ExpectGradient(p.value, p.dy, forward, grads[2]);
+    ExpectGradients({&p.query, &p.key, &p.value}, p.dy, call);
   }
 }
 
@@ -356,11 +357,7 @@ TEST(AttentionGrad, FollowsTheSlopesOfPieces) {
     if (mode > 0) call.atten_mask = MaskOf(triangle, {2048, 2048});
     if (mode == 7) call.pre_tokens = 6, call.next_tokens = -1;
     if (mode == 8) call.pre_tokens = 4, call.next_tokens = 1;
-    const auto grads = Must(FusionAttentionGrad(call, dy.operand()));
-    const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
-    ExpectGradient(q, dy, forward, grads[0]);
-    ExpectGradient(k, dy, forward, grads[1]);
-    ExpectGradient(v, dy, forward, grads[2]);
+    ExpectGradients({&q, &k, &v}, dy, call);
   }
 }
 
@@ -371,11 +368,7 @@ TEST(AttentionGrad, GroupsOfHeadsAndOtherSizesOfValues) {
   p.value = Random({1, 2, 5, 3}, 31);
   p.dy = Random({1, 8, 4, 3}, 32);
   const AttentionCall call = p.Call();
-  const auto grads = Must(FusionAttentionGrad(call, p.dy.operand()));
-  const auto forward = [&] { return std::move(Must(FusionAttention(call)).out); };
-  ExpectGradient(p.query, p.dy, forward, grads[0]);
-  ExpectGradient(p.key, p.dy, forward, grads[1]);
-  ExpectGradient(p.value, p.dy, forward, grads[2]);
+  ExpectGradients({&p.query, &p.key, &p.value}, p.dy, call);
 }
 
 TEST(AttentionGrad, TilesAndThreadsDoNotMatter) {
