@@ -10,7 +10,11 @@ target_compile_options(plumbline_flags INTERFACE
 # g++ 12 reports string and vector growth inlined at -O3 as out of bounds (its bugs 105651, 105329).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(plumbline_flags INTERFACE -Wno-restrict -Wno-array-bounds
-    -Wno-stringop-overflow)
+    -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
+# g++ tidies its memory less often: 5 to 10 % less time for 200 MB more.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(plumbline_flags INTERFACE "SHELL:--param ggc-min-heapsize=400000")
 endif()
 target_link_options(plumbline_flags INTERFACE -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
 # glibc's fortification needs optimisation and clashes with the sanitizers' interceptors.

@@ -5,14 +5,15 @@
 # PLUMBLINE_AT_ONCE: several sources of a folder are compiled as one (CMake's unity build), so that
 # templates that they share are made once, which halves the time.
 #
-# The presets asan and fuzz set both, as does the wheel alone (`make demo`). The preset release does
-# neither: one changed source compiles alone, and each includes what it uses.
+# The presets asan and fuzz set both, as does the wheel alone (`make demo`); CI sets the second for
+# the preset release and the wheel too, which then share what they compile. The preset release by
+# itself does neither: one changed source compiles alone, and each includes what it uses.
 option(PLUMBLINE_PRECOMPILE "Precompile the headers of libraries and program too" OFF)
 option(PLUMBLINE_AT_ONCE "Compile several sources of a folder as one" OFF)
 set(plumbline_sources_at_once 8)
 # Of these folders each source is compiled by itself everywhere: what is loaded into a training takes
 # single objects of their libraries, and must not need the libraries of all others.
-set(plumbline_layers_alone base tensor kernels record config formats hdf5 store capture operators)
+set(plumbline_layers_alone base tensor kernels record config formats hdf5 store capture)
 set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
   <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
   <tuple> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>

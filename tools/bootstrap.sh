@@ -122,7 +122,7 @@ native_hash() {
 }
 
 build_native() {
-  local hash log=build/wheel.log quick=ON
+  local hash log=build/wheel.log precompiled=ON at_once=ON
   hash=$(native_hash)
   if up_to_date native "$hash" && [ -x .venv/bin/plumb ]; then
     say 'plumbline and plumb: up to date'
@@ -131,11 +131,14 @@ build_native() {
   say "plumbline and plumb: building (log in $log)"
   rm -f "$stamps/native"
   # Alone, the wheel is compiled in the quick way. Beside the preset release it is compiled as that
-  # is, by the same compiler's name: ccache has the objects then, and a missing #include fails.
-  [ ! -d build/release ] || quick=OFF
+  # is, by the same compiler's name: ccache has the objects then.
+  if [ -d build/release ]; then
+    precompiled=OFF
+    grep -q '^PLUMBLINE_AT_ONCE:BOOL=ON' build/release/CMakeCache.txt 2>/dev/null || at_once=OFF
+  fi
   if ! CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
-      --config-settings="cmake.define.PLUMBLINE_PRECOMPILE=$quick" \
-      --config-settings="cmake.define.PLUMBLINE_AT_ONCE=$quick" \
+      --config-settings="cmake.define.PLUMBLINE_PRECOMPILE=$precompiled" \
+      --config-settings="cmake.define.PLUMBLINE_AT_ONCE=$at_once" \
       --config-settings="cmake.define.PLUMBLINE_WERROR=${CI:+ON}" \
       --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$log" 2>&1; then
     tail -n 40 "$log" >&2
@@ -147,7 +150,8 @@ build_native() {
 compile_release() {
   local log=build/release.log
   say "the preset release: compiling (log in $log)"
-  { cmake --preset release --log-level=WARNING && cmake --build --preset release; } >"$log" 2>&1 ||
+  { cmake --preset release --log-level=WARNING ${CI:+-DPLUMBLINE_AT_ONCE=ON} &&
+    cmake --build --preset release; } >"$log" 2>&1 ||
     say "the preset release: not all of it compiles"
 }
 

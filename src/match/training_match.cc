@@ -129,10 +129,10 @@ struct Member {
   Key key;
 };
 
-class Matcher {
+class TrainingMatcher {
  public:
-  Matcher(const TrainingRules& rules, std::vector<CallItems>& training,
-          std::vector<CallItems>& inference)
+  TrainingMatcher(const TrainingRules& rules, std::vector<CallItems>& training,
+                  std::vector<CallItems>& inference)
       : rules_(rules), training_(training), inference_(inference) {}
 
   TrainingMatch Run() {
@@ -385,7 +385,7 @@ class Matcher {
 
 TrainingMatch MatchTraining(const TrainingRules& rules, std::vector<CallItems>& training,
                             std::vector<CallItems>& inference) {
-  return Matcher(rules, training, inference).Run();
+  return TrainingMatcher(rules, training, inference).Run();
 }
 
 std::string_view FirstOfShown(std::string_view shown) {
@@ -396,28 +396,28 @@ std::string_view FirstOfShown(std::string_view shown) {
 
 namespace {
 
-using Entry = std::pair<std::string_view, std::string_view>;
+using RenamedModule = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Entry, 5> kFsdp = {{{"q_proj", "qkv_proj"},
-                                         {"k_proj", "qkv_proj"},
-                                         {"v_proj", "qkv_proj"},
-                                         {"gate_proj", "gate_up_proj"},
-                                         {"up_proj", "gate_up_proj"}}};
+constexpr std::array<RenamedModule, 5> kFsdp = {{{"q_proj", "qkv_proj"},
+                                                 {"k_proj", "qkv_proj"},
+                                                 {"v_proj", "qkv_proj"},
+                                                 {"gate_proj", "gate_up_proj"},
+                                                 {"up_proj", "gate_up_proj"}}};
 
-constexpr std::array<Entry, 10> kMegatron = {{{"word_embeddings", "embed_tokens"},
-                                              {"self_attention", "self_attn"},
-                                              {"linear_qkv", "qkv_proj"},
-                                              {"q_layernorm", "q_norm"},
-                                              {"k_layernorm", "k_norm"},
-                                              {"core_attention", "attn"},
-                                              {"linear_proj", "o_proj"},
-                                              {"router", "gate"},
-                                              {"linear_fc1", "gate_up_proj"},
-                                              {"linear_fc2", "down_proj"}}};
+constexpr std::array<RenamedModule, 10> kMegatron = {{{"word_embeddings", "embed_tokens"},
+                                                      {"self_attention", "self_attn"},
+                                                      {"linear_qkv", "qkv_proj"},
+                                                      {"q_layernorm", "q_norm"},
+                                                      {"k_layernorm", "k_norm"},
+                                                      {"core_attention", "attn"},
+                                                      {"linear_proj", "o_proj"},
+                                                      {"router", "gate"},
+                                                      {"linear_fc1", "gate_up_proj"},
+                                                      {"linear_fc2", "down_proj"}}};
 
 // What stands around a model or a part of it.
-constexpr std::array<std::string_view, 3> kWrappers = {"_fsdp_wrapped_module", "_orig_mod",
-                                                       "_checkpoint_wrapped_module"};
+constexpr std::array<std::string_view, 3> kTrainingWrappers = {"_fsdp_wrapped_module", "_orig_mod",
+                                                               "_checkpoint_wrapped_module"};
 
 std::string_view Mapped(std::string_view field, const TrainingRules& rules) {
   const auto found = std::ranges::find(rules.modules, field, &TextPairs::value_type::first);
@@ -444,7 +444,7 @@ std::set<std::string, std::less<>> WrapperPaths(const std::vector<CallItems>& ca
   for (const CallItems& call : calls) {
     const auto name = ParseCallName(call.name);
     if (!name || name->form == CallName::Form::kApi) continue;
-    for (const std::string_view wrapper : kWrappers) {
+    for (const std::string_view wrapper : kTrainingWrappers) {
       size_t at = name->path.find(wrapper);
       for (; at != std::string_view::npos; at = name->path.find(wrapper, at + 1)) {
         paths.emplace(name->path.substr(0, at == 0 ? 0 : at - 1));
@@ -459,7 +459,7 @@ ModulePlace PlaceOfModule(std::string_view path, std::string_view class_name,
   std::vector<std::string_view> fields;
   if (!path.empty()) fields = SplitAt(path, '.');
   std::erase_if(fields, [](std::string_view field) {
-    return std::ranges::find(kWrappers, field) != kWrappers.end();
+    return std::ranges::find(kTrainingWrappers, field) != kTrainingWrappers.end();
   });
   ModulePlace place;
   auto from = fields.begin();

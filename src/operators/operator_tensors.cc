@@ -14,7 +14,7 @@ namespace plumbline::operators {
 
 namespace {
 
-int64_t GroupsOf(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_format, 1); }
+int64_t TensorGroups(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_format, 1); }
 
 int64_t CountOf(const Shape& sizes) { return ElementCount(sizes).value_or(-1); }
 
@@ -38,7 +38,7 @@ LayoutRequest RequestOf(const acl::DumpedTensor& tensor, const Shape& sizes,
   request.from = {static_cast<DeviceFormat>(tensor.format), sizes};
   request.to = layout.format;
   request.wanted = layout.sizes;
-  request.groups = GroupsOf(tensor);
+  request.groups = TensorGroups(tensor);
   return request;
 }
 
@@ -84,7 +84,7 @@ bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout) {
   if (format == DeviceFormat::kFractalNZ) {  // the plan checks it
     return PlanLayout({{format, *device}, layout.format, layout.sizes}).has_value();
   }
-  return plumbline::IsExactly({format, *device}, layout.format, layout.sizes, GroupsOf(tensor));
+  return plumbline::IsExactly({format, *device}, layout.format, layout.sizes, TensorGroups(tensor));
 }
 
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
@@ -134,7 +134,7 @@ Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
   PL_TRY_ASSIGN(const acl::Elements elements, acl::ElementsOf(tensor));
   PL_TRY_ASSIGN(acl::Elements converted,
                 own->Convert({static_cast<DeviceFormat>(tensor.format), layout->format,
-                              layout->sizes, GroupsOf(tensor)},
+                              layout->sizes, TensorGroups(tensor)},
                              elements));
   // What is cut off must be padding: sizes of another count than the original ones hide elements.
   const std::optional<Shape> original = acl::KnownShape(tensor.original_shape);

@@ -237,7 +237,8 @@ def test_an_interrupt_ends_with_what_was_judged(tmp_path: Path) -> None:
              broken_python(tmp_path, HANG)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + SECONDS
-        while not list(output.glob("*result*")) or len(rows(output)) < 5:
+        # On either side one call may wait behind the one that hangs.
+        while not list(output.glob("*result*")) or len(rows(output)) < 3:
             assert time.monotonic() < end and process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

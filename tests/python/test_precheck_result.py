@@ -181,7 +181,8 @@ def test_ctrl_c_ends_it_and_the_files_go_on(tmp_path: Path) -> None:
             [sys.executable, "-c", program, dump, output, broken_python(tmp_path, HANG)],
             stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         end = time.monotonic() + SECONDS
-        while not list(output.glob("*result*")) or len(rows(output)) < 5:
+        # On either side one call may wait behind the one that hangs.
+        while not list(output.glob("*result*")) or len(rows(output)) < 3:
             assert time.monotonic() < end and process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

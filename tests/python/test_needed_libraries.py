@@ -1,4 +1,5 @@
-"""plumb starts without the HDF5 library: only work on .h5 files loads the module that needs it."""
+"""What does not need a library does not load it: only work on .h5 files loads the module that needs
+HDF5, and what is loaded into a training brings nothing of the analysis."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from recording import PLUMB
 
+import plumbline
+
 H5_LINES = {
     "h5copy": (["h5copy", "-i", "a.h5", "-o", "b.h5", "-s", "/relu", "-d", "/relu"], 4),
     "compare": (["compare", "a.h5", "a.h5"], 4),
@@ -16,9 +19,20 @@ H5_LINES = {
 }
 
 
+def needed(program: Path) -> str:
+    return subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout
+
+
 def test_the_program_does_not_load_the_library() -> None:
-    needed = subprocess.run(["ldd", str(PLUMB)], check=True, capture_output=True, text=True).stdout
-    assert "libsqlite3" in needed and "hdf5" not in needed
+    assert "libsqlite3" in needed(PLUMB) and "hdf5" not in needed(PLUMB)
+
+
+@pytest.mark.parametrize("pattern", ["_core*.so", "libplumbline_receiver.so"])
+def test_what_a_training_loads_brings_no_library_of_the_analysis(pattern: str) -> None:
+    (module,) = Path(plumbline.__file__).parent.glob(pattern)
+    assert "libisal" in needed(module)
+    for library in ("sqlite3", "expat", "yaml", "hdf5", "edit"):
+        assert f"lib{library}" not in needed(module), library
 
 
 @pytest.fixture
