@@ -5,6 +5,9 @@ PYTHON := .venv/bin/python
 JOBS ?= $(shell nproc)
 export JOBS
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+# pip leaves the modules of .venv to be compiled by those who import them first. Where nobody may
+# keep the outcome, each process compiles them again: 4 s for PyTorch instead of 1.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test test-quick test-clang bench check clean
 

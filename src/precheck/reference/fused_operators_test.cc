@@ -226,22 +226,27 @@ TEST(Gradient, MoeGatingOfThreeDimensions) {
   ExpectGradient(x, g, forward, Must(MoeGatingTopKSoftmaxGrad(g.operand(), call, std::nullopt)));
 }
 
+void ExpectRotaryGradients(const Shape& shape, const Shape& first, const Shape& second) {
+  for (const RotaryMode mode : {RotaryMode::kHalf, RotaryMode::kInterleave}) {
+    Doubles x = Random(shape, 20), r1 = Random(first, 21), r2 = Random(second, 22);
+    const Doubles g = Random(shape, 23);
+    const auto forward = [&] {
+      return Must(RotaryMul(x.operand(), r1.operand(), r2.operand(), mode));
+    };
+    const auto grads =
+        Must(RotaryMulGrad(g.operand(), {x.operand(), r1.operand(), r2.operand(), mode}));
+    ExpectGradient(x, g, forward, grads[0]);
+    ExpectGradient(r1, g, forward, grads[1]);
+    ExpectGradient(r2, g, forward, grads[2]);
+  }
+}
+
 TEST(Gradient, RotaryMulOfEveryBroadcast) {
   const Shape shape{2, 3, 2, 4};
   for (const Shape& factor : {Shape{1, 3, 1, 4}, Shape{2, 3, 2, 4}, Shape{4}, Shape{1, 1, 2, 4},
                               Shape{2, 1, 1, 1}, Shape{3, 1, 4}}) {
-    for (const RotaryMode mode : {RotaryMode::kHalf, RotaryMode::kInterleave}) {
-      Doubles x = Random(shape, 20), r1 = Random(factor, 21), r2 = Random(factor, 22);
-      const Doubles g = Random(shape, 23);
-      const auto forward = [&] {
-        return Must(RotaryMul(x.operand(), r1.operand(), r2.operand(), mode));
-      };
-      const auto grads =
-          Must(RotaryMulGrad(g.operand(), {x.operand(), r1.operand(), r2.operand(), mode}));
-      ExpectGradient(x, g, forward, grads[0]);
-      ExpectGradient(r1, g, forward, grads[1]);
-      ExpectGradient(r2, g, forward, grads[2]);
-    }
+    ExpectRotaryGradients(shape, factor, factor);
+    ExpectRotaryGradients(shape, factor, {2, 1, 2, 4});
   }
 }
 

@@ -136,6 +136,65 @@ Array FactorGrad(const Operand& grad, const RotaryCall& call, const Operand& fac
   return out;
 }
 
+// What one row of x adds to all three gradients; the products are those of InputGrad() and
+// FactorGrad(), in the same order.
+struct GradRow {
+  size_t length;
+  std::vector<double> grad, x, r1, r2, dx, sum1, sum2;
+
+  explicit GradRow(size_t elements)
+      : length(elements),
+        grad(length),
+        x(length),
+        r1(length),
+        r2(length),
+        dx(length),
+        sum1(length),
+        sum2(length) {}
+
+  // Elements at `first` and `second`, which rot() makes of each other, and so on by `step`.
+  void Add(size_t first, size_t second, size_t step) {
+    const double* const g = grad.data();
+    for (size_t i = 0; i < length / 2; ++i, first += step, second += step) {
+      dx[first] = r1[first] * g[first] + r2[second] * g[second];
+      dx[second] = r1[second] * g[second] - r2[first] * g[first];
+      sum1[first] += g[first] * x[first];
+      sum1[second] += g[second] * x[second];
+      sum2[first] -= g[first] * x[second];
+      sum2[second] += g[second] * x[first];
+    }
+  }
+  void Add(RotaryMode mode) { mode == RotaryMode::kHalf ? Add(0, length / 2, 1) : Add(0, 1, 2); }
+};
+
+// All three in one pass over x, where both factors have one shape whose rows are whole and several.
+std::array<Array, 3> GradsOfAlikeFactors(const Operand& grad, const RotaryCall& call) {
+  const RowsOfFactor rows(call.r1, call.x.shape);
+  const size_t length = call.x.last();
+  std::array<Array, 3> out = {Array(call.x.dtype, call.x.shape),
+                              Array(call.r1.dtype, call.r1.shape),
+                              Array(call.r2.dtype, call.r2.shape)};
+  ForRanges(rows.factor_rows(), rows.rows_of_each() * length, [&](size_t begin, size_t end) {
+    GradRow one(length);
+    for (size_t r = begin; r < end; ++r) {
+      Read(call.r1, r * length, length, one.r1.data());
+      Read(call.r2, r * length, length, one.r2.data());
+      std::ranges::fill(one.sum1, 0);
+      std::ranges::fill(one.sum2, 0);
+      for (size_t i = 0; i < rows.rows_of_each(); ++i) {
+        const size_t row = rows.Row(r, i);
+        Read(grad, row * length, length, one.grad.data());
+        Read(call.x, row * length, length, one.x.data());
+        one.Add(call.mode);
+        Write(out[0], row * length, length, one.dx.data());
+      }
+      Write(out[1], r * length, length, one.sum1.data());
+      Write(out[2], r * length, length, one.sum2.data());
+    }
+  });
+  return out;
+}
+
 }  // namespace
 
 Result<Array> RotaryMul(const Operand& x, const Operand& r1, const Operand& r2, RotaryMode mode) {
@@ -162,6 +221,9 @@ Result<std::array<Array, 3>> RotaryMulGrad(const Operand& grad, const RotaryCall
   PL_TRY(CheckRotary(call));
   PL_TRY(CheckFloating("grad", grad));
   PL_TRY(CheckShape("grad", grad, call.x.shape));
+  const bool is_alike = call.r1.shape == call.r2.shape && call.r1.last() == call.x.last() &&
+                        RowsOfFactor(call.r1, call.x.shape).factor_rows() > 1;
+  if (is_alike) return GradsOfAlikeFactors(grad, call);
   return std::array<Array, 3>{InputGrad(grad, call), FactorGrad(grad, call, call.r1, false),
                               FactorGrad(grad, call, call.r2, true)};
 }
