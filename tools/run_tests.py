@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -308,6 +309,8 @@ def main() -> int:
             parser.error(f"unknown suite {sorted(unknown)[0]!r} (expected one of {list(table)})")
         table = {name: table[name] for name in args.only}
     total, lines = Counts(), []
+    # What a shell starts in the background ignores interrupts, and so would what tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # The suites before it leave processor time: checks one core, Python tests gaps.
     is_beside = "asan" in table and next(iter(table)) != "asan"
     with compiling(sanitizer_preset()) if is_beside else nullcontext() as work:
