@@ -142,9 +142,9 @@ def pytest_groups() -> dict[str, list[str]]:
     """Name -> files of the pytest processes, the long ones first."""
     folder = ROOT / "tests" / "python"
     files = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
-    groups = {f"python-{i + 1}": files[i::3] for i in range(3)}
-    return groups | {"compat": ["tests/compat"], "mindspore": ["tests/mindspore"],
-                     "faults": ["tests/faults"]}
+    groups = {"compat": ["tests/compat"], "mindspore": ["tests/mindspore"]}
+    groups |= {f"python-{i + 1}": files[i::6] for i in range(6)}
+    return groups | {"faults": ["tests/faults"]}
 
 
 def pytest_group(name: str, files: list[str], quick: bool) -> Counts:
