@@ -116,9 +116,10 @@ std::optional<DType> Recorded(const TypeName& name) {
 nb::object OutOf(ref::Array array) {
   const std::vector<size_t> shape(array.shape().begin(), array.shape().end());
   const nb::dlpack::dtype type = TypeFor(array.dtype());
-  std::byte* const data = array.Release().release();
-  const nb::capsule owner(data,
-                          [](void* memory) noexcept { delete[] static_cast<std::byte*>(memory); });
+  std::byte* const data = array.data();
+  const nb::capsule owner(
+      std::make_unique<ref::ArrayMemory>(array.Release()).release(),
+      [](void* memory) noexcept { delete static_cast<ref::ArrayMemory*>(memory); });
   return nb::cast(nb::ndarray<>(data, shape.size(), shape.data(), owner, nullptr, type));
 }
 nb::object OutOf(std::optional<ref::Array> array) {

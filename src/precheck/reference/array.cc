@@ -52,21 +52,16 @@ size_t CountOf(const Shape& shape) {
 size_t Operand::count() const { return CountOf(shape); }
 size_t Operand::last() const { return shape.empty() ? 1 : static_cast<size_t>(shape.back()); }
 
-Array::Array(DType dtype, Shape shape)
-    : dtype_(dtype),
-      shape_(std::move(shape)),
-      // One byte at least: a result without elements still has an address to hand out.
-      data_(std::make_unique_for_overwrite<std::byte[]>(
-          std::max<size_t>(1, CountOf(shape_) * InfoOf(dtype).size_bytes))) {}
+Array::Array(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+  // One byte at least: a result without elements still has an address to hand out.
+  const size_t bytes = std::max<size_t>(1, CountOf(shape_) * InfoOf(dtype).size_bytes);
+  data_ = ArrayMemory(HugePageAllocator<std::byte>().allocate(bytes), FreeArray{bytes});
+}
 
-std::optional<Array> Array::Try(DType dtype, Shape shape) {
-  const size_t bytes = std::max<size_t>(1, CountOf(shape) * InfoOf(dtype).size_bytes);
-  Array array;
-  array.data_.reset(new (std::nothrow) std::byte[bytes]);
-  if (!array.data_) return std::nullopt;
-  array.dtype_ = dtype;
-  array.shape_ = std::move(shape);
-  return array;
+std::optional<Array> Array::Try(DType dtype, Shape shape) try {
+  return Array(dtype, std::move(shape));
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
 }
 
 void Read(const Operand& from, size_t first, size_t count, double* out) {

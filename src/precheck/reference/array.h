@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory/pages.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
 
@@ -30,6 +31,13 @@ struct Operand {
 };
 using OptionalOperand = std::optional<Operand>;
 
+// In huge pages where it is large: the faults of others take longer than most operators do.
+struct FreeArray {
+  size_t bytes = 0;
+  void operator()(std::byte* data) const { HugePageAllocator<std::byte>().deallocate(data, bytes); }
+};
+using ArrayMemory = std::unique_ptr<std::byte[], FreeArray>;
+
 // A contiguous tensor that an operator returns. Owns its memory. Movable.
 class Array {
  public:
@@ -45,12 +53,12 @@ class Array {
   [[nodiscard]] Operand operand() const { return {dtype_, data_.get(), shape_}; }
   [[nodiscard]] size_t count() const { return operand().count(); }
   // Gives the memory away.
-  std::unique_ptr<std::byte[]> Release() { return std::move(data_); }
+  ArrayMemory Release() { return std::move(data_); }
 
  private:
   DType dtype_ = DType::kFloat32;
   Shape shape_;
-  std::unique_ptr<std::byte[]> data_;
+  ArrayMemory data_;
 };
 
 // Elements `first` to `first + count` in row-major order, as doubles. Bool is 0 and 1; integers of

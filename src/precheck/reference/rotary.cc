@@ -136,60 +136,91 @@ Array FactorGrad(const Operand& grad, const RotaryCall& call, const Operand& fac
   return out;
 }
 
-// What one row of x adds to all three gradients; the products are those of InputGrad() and
-// FactorGrad(), in the same order.
-struct GradRow {
-  size_t length;
-  std::vector<double> grad, x, r1, r2, dx, sum1, sum2;
+// Rows of the factors that are summed side by side: what stands one after the other is read so.
+constexpr size_t kFactorRows = 32;
 
-  explicit GradRow(size_t elements)
-      : length(elements),
-        grad(length),
-        x(length),
-        r1(length),
-        r2(length),
-        dx(length),
-        sum1(length),
-        sum2(length) {}
-
-  // Elements at `first` and `second`, which rot() makes of each other, and so on by `step`.
-  void Add(size_t first, size_t second, size_t step) {
-    const double* const g = grad.data();
-    for (size_t i = 0; i < length / 2; ++i, first += step, second += step) {
-      dx[first] = r1[first] * g[first] + r2[second] * g[second];
-      dx[second] = r1[second] * g[second] - r2[first] * g[first];
-      sum1[first] += g[first] * x[first];
-      sum1[second] += g[second] * x[second];
-      sum2[first] -= g[first] * x[second];
-      sum2[second] += g[second] * x[first];
+// The gradients of some rows of both factors, and of one row of x after the other. The products are
+// those of InputGrad() and FactorGrad(), added in the same order.
+class GradRows {
+ public:
+  GradRows(const Operand& grad, const RotaryCall& call, std::array<Array, 3>& out)
+      : grad_(grad),
+        call_(call),
+        out_(out),
+        length_(call.x.last()),
+        g_(length_),
+        x_(length_),
+        dx_(length_) {
+    for (std::vector<double>* const block : {&r1_, &r2_, &sum1_, &sum2_}) {
+      block->resize(kFactorRows * length_);
     }
   }
-  void Add(RotaryMode mode) { mode == RotaryMode::kHalf ? Add(0, length / 2, 1) : Add(0, 1, 2); }
+
+  void Begin(size_t factor_row, size_t count) {
+    Read(call_.r1, factor_row * length_, count * length_, r1_.data());
+    Read(call_.r2, factor_row * length_, count * length_, r2_.data());
+    std::ranges::fill(sum1_, 0);
+    std::ranges::fill(sum2_, 0);
+  }
+  // A row of x, which the row `place` of those of Begin() stands for.
+  void Add(size_t row, size_t place) {
+    Read(grad_, row * length_, length_, g_.data());
+    Read(call_.x, row * length_, length_, x_.data());
+    call_.mode == RotaryMode::kHalf ? AddPairs<1>(place * length_, length_ / 2)
+                                    : AddPairs<2>(place * length_, 1);
+    Write(out_[0], row * length_, length_, dx_.data());
+  }
+  void End(size_t factor_row, size_t count) {
+    Write(out_[1], factor_row * length_, count * length_, sum1_.data());
+    Write(out_[2], factor_row * length_, count * length_, sum2_.data());
+  }
+
+ private:
+  // Of elements i and i + `other`, which rot() makes of each other, for i = 0, kStep, ...
+  template <size_t kStep>
+  void AddPairs(size_t begin, size_t other) {
+    const double *const g = g_.data(), *const g_other = g + other;
+    const double *const x = x_.data(), *const x_other = x + other;
+    const double *const r1 = r1_.data() + begin, *const r1_other = r1 + other;
+    const double *const r2 = r2_.data() + begin, *const r2_other = r2 + other;
+    double* __restrict const dx = dx_.data();
+    double* __restrict const dx_other = dx_.data() + other;
+    double* __restrict const sum1 = sum1_.data() + begin;
+    double* __restrict const sum1_other = sum1_.data() + begin + other;
+    double* __restrict const sum2 = sum2_.data() + begin;
+    double* __restrict const sum2_other = sum2_.data() + begin + other;
+    for (size_t i = 0; i < length_ / 2 * kStep; i += kStep) {
+      dx[i] = r1[i] * g[i] + r2_other[i] * g_other[i];
+      dx_other[i] = r1_other[i] * g_other[i] - r2[i] * g[i];
+      sum1[i] += g[i] * x[i];
+      sum1_other[i] += g_other[i] * x_other[i];
+      sum2[i] -= g[i] * x_other[i];
+      sum2_other[i] += g_other[i] * x[i];
+    }
+  }
+
+  const Operand& grad_;
+  const RotaryCall& call_;
+  std::array<Array, 3>& out_;
+  const size_t length_;
+  std::vector<double> g_, x_, dx_, r1_, r2_, sum1_, sum2_;
 };
 
 // All three in one pass over x, where both factors have one shape whose rows are whole and several.
 std::array<Array, 3> GradsOfAlikeFactors(const Operand& grad, const RotaryCall& call) {
   const RowsOfFactor rows(call.r1, call.x.shape);
-  const size_t length = call.x.last();
   std::array<Array, 3> out = {Array(call.x.dtype, call.x.shape),
                               Array(call.r1.dtype, call.r1.shape),
                               Array(call.r2.dtype, call.r2.shape)};
-  ForRanges(rows.factor_rows(), rows.rows_of_each() * length, [&](size_t begin, size_t end) {
-    GradRow one(length);
-    for (size_t r = begin; r < end; ++r) {
-      Read(call.r1, r * length, length, one.r1.data());
-      Read(call.r2, r * length, length, one.r2.data());
-      std::ranges::fill(one.sum1, 0);
-      std::ranges::fill(one.sum2, 0);
+  ForRanges(rows.factor_rows(), rows.rows_of_each() * call.x.last(), [&](size_t begin, size_t end) {
+    GradRows some(grad, call, out);
+    for (size_t first = begin; first < end; first += kFactorRows) {
+      const size_t count = std::min(kFactorRows, end - first);
+      some.Begin(first, count);
       for (size_t i = 0; i < rows.rows_of_each(); ++i) {
-        const size_t row = rows.Row(r, i);
-        Read(grad, row * length, length, one.grad.data());
-        Read(call.x, row * length, length, one.x.data());
-        one.Add(call.mode);
-        Write(out[0], row * length, length, one.dx.data());
+        for (size_t k = 0; k < count; ++k) some.Add(rows.Row(first + k, i), k);
       }
-      Write(out[1], r * length, length, one.sum1.data());
-      Write(out[2], r * length, length, one.sum2.data());
+      some.End(first, count);
     }
   });
   return out;
