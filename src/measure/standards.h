@@ -1,4 +1,5 @@
-// Every threshold of a comparison, and what error a correct call may make.
+// Every threshold of a comparison, and what error a correct call may make; those of upstream 26.2.0
+// alone stand with its table (report/newest_table).
 
 #ifndef PLUMBLINE_MEASURE_STANDARDS_H_
 #define PLUMBLINE_MEASURE_STANDARDS_H_
