@@ -111,8 +111,10 @@ bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& f
         report.count(precheck::CheckStatus::kWarning) == 0) {
       return true;
     }
-    if (word == "error") return has_errors;
-    if (word == "warning") return has_errors || report.count(precheck::CheckStatus::kWarning) > 0;
+    // What the device cannot run is as bad as what it computes wrong.
+    const bool is_bad = has_errors || report.device_failures() > 0;
+    if (word == "error") return is_bad;
+    if (word == "warning") return is_bad || report.count(precheck::CheckStatus::kWarning) > 0;
     return report.count(precheck::CheckStatus::kSkip) > 0;
   };
   return std::ranges::any_of(fail_on, is_met);

@@ -150,7 +150,8 @@ def precheck(
         workers: processes over all devices; 0: one per device.
         bench_workers: processes that compute the benchmark; 0: one per core.
         formats: files beside the two csv files: "xlsx", "html", "junit"; "csv": none.
-        fail_on: what makes `exit_code` 1: "error", "warning" (includes errors), "skip".
+        fail_on: what makes `exit_code` 1: "error" (calls that failed on the device, too), "warning"
+            (both of them, too), "skip".
         config: a config.json with white and black lists.
         seed: of inputs that are drawn; None: that of `config`, else 1234.
         dedupe: of calls that differ in values alone run the first one.
@@ -226,16 +227,19 @@ def _result_of(native: _compare.PrecheckReport, conditions: list[str], warnings:
         device=facts["device"],
         warnings=[*warnings, *native.warnings],
         files=files,
-        exit_code=int(any(_is_met(condition, counts) for condition in conditions)),
+        exit_code=int(any(_is_met(condition, counts, facts["failed_on_device"])
+                          for condition in conditions)),
         _native=native,
     )
 
 
-def _is_met(condition: str, counts: dict[str, int]) -> bool:
+def _is_met(condition: str, counts: dict[str, int], device_failures: int) -> bool:
     names = {"error": ("error",), "warning": ("error", "Warning"), "skip": ("SKIP",)}
     if not any(counts[name] for name in ("pass", "Warning", "error")):
         return True  # nothing was judged: nothing shows that the device is right
-    return any(counts[name] > 0 for name in names[condition])
+    # What the device cannot run is as bad as what it computes wrong.
+    is_bad = condition != "skip" and device_failures > 0
+    return is_bad or any(counts[name] > 0 for name in names[condition])
 
 
 def _conditions(fail_on: str | Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@
 
 #include "base/file/file.h"
 #include "base/memory/digest.h"
+#include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
 #include "plumbline/run.h"
 #include "precheck/api_inventory.h"
@@ -236,7 +237,15 @@ class Gatherer {
 
   // The calls in the order of their forward entries; `warnings` gets what was left out.
   std::vector<PlannedCall> Finish(std::vector<std::string>& warnings) {
-    std::erase_if(rows_, [](const Row& row) { return row.call.forward.empty(); });
+    const auto has_no_forward = [](const Row& row) { return row.call.forward.empty(); };
+    if (const auto first = std::ranges::find_if(rows_, has_no_forward); first != rows_.end()) {
+      const std::string name = first->call.name;
+      const size_t count = std::erase_if(rows_, has_no_forward);
+      warnings.push_back(
+          fmt::format("{} without a forward in the recording {} not checked, such as "
+                      "{}{}",
+                      CountText(count, "backward"), count == 1 ? "is" : "are", name, kBackward));
+    }
     std::ranges::sort(rows_, {}, [](const Row& row) { return row.call.forward.begin; });
     std::map<GroupKey, size_t> groups;  // -> index of the call that stands for the group
     std::vector<PlannedCall> calls;

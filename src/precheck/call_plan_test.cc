@@ -68,6 +68,10 @@ TEST_F(CallPlanTest, CallsOfApisAreListedInFileOrder) {
   EXPECT_TRUE(plan->call(1).backward.empty());
   EXPECT_EQ(plan->framework(), "pytorch");
   EXPECT_FALSE(plan->uses_recorded_data());
+  ASSERT_EQ(plan->warnings().size(), 1U);
+  EXPECT_EQ(plan->warnings()[0],
+            "1 backward without a forward in the recording is not checked, such as "
+            "Torch.mul.0.backward");
 }
 
 TEST_F(CallPlanTest, NamesDecideWhatIsNotRun) {

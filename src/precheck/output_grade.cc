@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text/number_text.h"
+#include "precheck/grading/paired_elements.h"
 #include "precheck/output_metrics.h"
 #include "precheck/standards.h"
 #include "tensor/element_value.h"
@@ -278,49 +279,6 @@ CheckStatus ClimbLadder(const FloatMetrics& metrics, DType device_dtype, OutputR
   const bool passes =
       PassesShare(metrics.ten_thousandth, kTenThousandth, metrics, &row->ten_thousandth, row);
   return passes ? CheckStatus::kPass : CheckStatus::kWarning;
-}
-
-// Both sides with zeros where they have the same infinity, as masks of attention do everywhere, or
-// both NaN, which the inputs give then: the rest of them can be judged. Nothing: a NaN or an
-// infinity is on one side only.
-struct FiniteSides {
-  std::vector<std::byte> bench, device;
-  size_t elements = 0, infinite = 0, nan = 0;
-};
-std::optional<FiniteSides> WithoutEqualSpecials(const OutputPair& pair) {
-  const DType types[] = {PartOf(pair.bench_dtype), PartOf(pair.device_dtype)};
-  const size_t parts = types[0] == pair.bench_dtype ? 1 : 2;
-  const size_t widths[] = {InfoOf(types[0]).size_bytes, InfoOf(types[1]).size_bytes};
-  const size_t count = pair.count * parts;
-  const auto* const bench = static_cast<const std::byte*>(pair.bench);
-  const auto* const device = static_cast<const std::byte*>(pair.device);
-  FiniteSides sides{
-      {bench, bench + count * widths[0]}, {device, device + count * widths[1]}, count};
-  for (size_t i = 0; i < count; ++i) {
-    const double b = ElementAsDouble(types[0], bench + i * widths[0]);
-    const double d = ElementAsDouble(types[1], device + i * widths[1]);
-    if (std::isfinite(b) && std::isfinite(d)) continue;
-    const bool are_nan = std::isnan(b) && std::isnan(d);
-    if (!are_nan && !(b == d)) return std::nullopt;
-    ++(are_nan ? sides.nan : sides.infinite);
-    std::memset(sides.bench.data() + i * widths[0], 0, widths[0]);
-    std::memset(sides.device.data() + i * widths[1], 0, widths[1]);
-  }
-  return sides;
-}
-
-std::string SpecialsText(const FiniteSides& sides) {
-  std::string text;
-  if (sides.nan > 0) {
-    text = fmt::format("{} NaN on both sides at the same places.",
-                       CountText(sides.nan, "element is", "elements are"));
-  }
-  if (sides.infinite > 0) {
-    text += fmt::format("{}Infinities are the same on both sides.", text.empty() ? "" : " ");
-  }
-  const bool is_all = sides.nan + sides.infinite == sides.elements;
-  return text +
-         (is_all ? " There are no other elements." : " What follows is about the other elements.");
 }
 
 // ---- The trees ----
@@ -590,7 +548,7 @@ class Grader {
     }
     Say(SpecialsText(*sides), row);
     row->status = CheckStatus::kPass;
-    if (sides->nan + sides->infinite < sides->elements) {
+    if (sides->not_judged() < sides->elements) {
       OutputPair rest = pair;
       rest.bench = sides->bench.data();
       rest.device = sides->device.data();
@@ -623,6 +581,7 @@ class Grader {
     }
     const bool is_excused = status == CheckStatus::kError && !metrics.has_not_finite &&
                             (IsLeftOfRounding(pair, metrics, {computed_in, place}, row) ||
+                             IsSumOfRoundings(metrics, {computed_in, place}, row) ||
                              IsOfRoundedResult(metrics, computed_in, row));
     return is_excused ? CheckStatus::kWarning : status;
   }
@@ -636,10 +595,8 @@ class Grader {
   bool IsLeftOfRounding(const OutputPair& pair, const FloatMetrics& metrics,
                         const ComputedValue& computed, OutputRow* row) const {
     const bool is_result = direction_ == Direction::kForward;
-    const double scale =
-        is_result ? ForwardScale(options_.given, pair.count)
-                  : GradientScale(options_.given, static_cast<size_t>(std::strtoull(
-                                                      computed.place.index.c_str(), nullptr, 10)));
+    const double scale = is_result ? ForwardScale(options_.given, pair.count)
+                                   : GradientScale(options_.given, ArgumentAt(computed.place));
     const auto limit = [&](DType type) { return kRoundingsLeft * UnitRoundoff(type) * scale; };
     const double bench_limit = limit(pair.bench_dtype), device_limit = limit(computed.type);
     if (!(scale > 0) || !std::isfinite(scale) || !(metrics.bench_max <= bench_limit) ||
@@ -649,6 +606,27 @@ class Grader {
     Say(fmt::format("Nothing but rounding is left: no element is above {} on the benchmark and {} "
                     "on the device, {} roundings of terms of {}.",
                     Digits(bench_limit), Digits(device_limit), kRoundingsLeft, Digits(scale)),
+        row);
+    return true;
+  }
+
+  static size_t ArgumentAt(const Place& place) {
+    return static_cast<size_t>(std::strtoull(place.index.c_str(), nullptr, 10));
+  }
+
+  // The same of the gradient of what a call adds last, which is a sum of incoming gradients: those
+  // that were recorded are rounded themselves, and cancel to within that.
+  bool IsSumOfRoundings(const FloatMetrics& metrics, const ComputedValue& computed,
+                        OutputRow* row) const {
+    if (direction_ == Direction::kForward || !AddsItsLastTensor(api_)) return false;
+    const double scale = SummedGradientScale(options_.given, ArgumentAt(computed.place));
+    const double limit = kRoundingsLeft * UnitRoundoff(computed.type) * scale;
+    if (!std::isfinite(limit) || !(std::max(metrics.bench_max, metrics.device_max) <= limit)) {
+      return false;
+    }
+    Say(fmt::format("The incoming gradients cancel: no element is above {} on either side, {} "
+                    "roundings of terms of {}.",
+                    Digits(limit), Digits(kRoundingsLeft), Digits(scale)),
         row);
     return true;
   }
@@ -688,7 +666,7 @@ class Grader {
 
   // Which elements fall out is random on each side; how many is not. NaN and infinity do not come
   // from a dropout.
-  static void JudgeDropout(const OutputPair& pair, OutputRow* row) {
+  void JudgeDropout(const OutputPair& pair, OutputRow* row) const {
     const auto n = static_cast<double>(pair.count);
     const SpecialCounts bench = CountSpecials(pair.bench_dtype, pair.bench, pair.count);
     const SpecialCounts device = CountSpecials(pair.device_dtype, pair.device, pair.count);
@@ -699,12 +677,23 @@ class Grader {
         std::max(bench.zeros, device.zeros) - std::min(bench.zeros, device.zeros);
     const bool is_near = static_cast<double>(apart) / n < kDropoutShareBelow;
     const bool is_broken = device.not_finite > bench.not_finite;
-    row->status = !is_broken && (is_few || is_near) ? CheckStatus::kPass : CheckStatus::kError;
+    // What both sides keep is the same value, scaled alike.
+    const bool is_scaled = ScalesWhatItKeeps(api_);
+    const KeptElements kept = is_scaled ? KeptOf(pair) : KeptElements{};
+    const bool is_right = !is_broken && (is_few || is_near) && kept.apart == 0;
+    row->status = is_right ? CheckStatus::kPass : CheckStatus::kError;
     Say(fmt::format("{} % of the elements are zero on the benchmark, {} % on the device.",
                     Digits(100 * bench_share), Digits(100 * device_share)),
         row);
     if (is_few) {
       Say(fmt::format("Of fewer than {} elements it says nothing.", kDropoutElements), row);
+      // Neither does anything else then.
+      if (is_right && is_scaled && kept.both == 0) row->status = CheckStatus::kWarning;
+    }
+    if (kept.apart > 0) {
+      Say(fmt::format("{} of {} elements that both sides keep differ by more than {} %.",
+                      kept.apart, kept.both, 100 * kKeptErrorAtMost),
+          row);
     }
     if (is_broken) {
       Say(fmt::format("NaN or infinity: {} on the benchmark, {} on the device.", bench.not_finite,

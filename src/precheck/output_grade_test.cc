@@ -330,6 +330,30 @@ TEST(OutputGrade, ASumThatCancelsIsNoError) {
   EXPECT_EQ(status(wrong), CheckStatus::kError);
 }
 
+// Behind a normalisation the gradients that come in add up to nothing, but for their own roundings.
+TEST(OutputGrade, ABiasWhoseGradientsCancelIsNoError) {
+  Side inputs, b, d;
+  PreparedCall call;
+  for (const size_t elements : {8U, 8U, 2U}) {
+    call.args.push_back(inputs.Floats(std::vector<float>(elements, 1)));
+  }
+  call.grads.emplace({inputs.Floats({2, -1, -1, 1, -1, 0.5F, 0.5F, -1})});
+  const CallValue weights = b.Doubles({1, 2, 3, 4, 5, 6, 7, 8});
+  const CallValue device_weights = d.Floats({1, 2, 3, 4, 5, 6, 7, 8});
+  const CallValue bench = List({weights, weights, b.Doubles({2e-7, -3e-7})});
+  const auto status = [&](const std::string& api, std::vector<float> bias) {
+    const CallValue device = List({device_weights, device_weights, d.Floats(std::move(bias))});
+    GradeOptions options;
+    options.given = {&call, inputs.memory(), {}, {}};
+    return GradeDirection("Functional." + api + ".0", api, Direction::kBackward,
+                          {&bench, b.memory(), &device, d.memory()}, options)
+        .status;
+  };
+  EXPECT_EQ(status("linear", {2.4e-7F, -4e-7F}), CheckStatus::kWarning);
+  EXPECT_EQ(status("linear", {2.4e-4F, -4e-4F}), CheckStatus::kError);
+  EXPECT_EQ(status("bilinear", {2.4e-7F, -4e-7F}), CheckStatus::kError);
+}
+
 // exp(x - y) with y = 20.03 as bfloat16 has it, 20: 3 % off everywhere.
 TEST(OutputGrade, AnExponentialOfTheRoundedResultIsNoError) {
   GradientCase what = {{20, 16, 15, 14},
@@ -655,10 +679,31 @@ OutputRow GradeDropout(size_t n, size_t bench_zeros, size_t device_zeros, float 
 TEST(OutputGrade, DropoutIsJudgedByItsShareOfZeros) {
   EXPECT_EQ(GradeDropout(100, 50, 59).status, CheckStatus::kPass);
   EXPECT_EQ(GradeDropout(100, 50, 60).status, CheckStatus::kError);
-  EXPECT_EQ(GradeDropout(99, 0, 99).status, CheckStatus::kPass);
+  EXPECT_EQ(GradeDropout(99, 0, 99).status, CheckStatus::kWarning);
   const OutputRow row = GradeDropout(100, 50, 59);
   EXPECT_EQ(row.name, "Functional.dropout.0.forward.output.0");
   EXPECT_EQ(row.message, "50 % of the elements are zero on the benchmark, 59 % on the device.");
+}
+
+TEST(OutputGrade, WhatADropoutKeepsIsScaledAlike) {
+  EXPECT_EQ(GradeDropout(99, 50, 50, 1).status, CheckStatus::kPass);
+  const OutputRow wrong = GradeDropout(99, 50, 50, 7);
+  EXPECT_EQ(wrong.status, CheckStatus::kError);
+  EXPECT_NE(wrong.message.find("49 of 49 elements that both sides keep differ by more than 1 %."),
+            std::string::npos);
+  EXPECT_EQ(GradeDropout(1000, 500, 500, 1.02F).status, CheckStatus::kError);
+}
+
+TEST(OutputGrade, BeyondTheDevicesTypeIsInfinite) {
+  const auto inf = std::numeric_limits<float>::infinity();
+  const auto grade = [](float big, float device) {
+    return GradeHalves({1, 2, big}, {1, 2, device}, {"Torch.exp.0", "exp"});
+  };
+  const OutputRow right = grade(70000, inf);
+  EXPECT_EQ(right.status, CheckStatus::kPass);
+  EXPECT_NE(right.message.find("1 element is infinite on the device"), std::string::npos);
+  EXPECT_EQ(grade(70000, -inf).status, CheckStatus::kError);
+  EXPECT_EQ(grade(60000, inf).status, CheckStatus::kError);
 }
 
 TEST(OutputGrade, DropoutWithNaNIsAnError) {

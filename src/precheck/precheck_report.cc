@@ -354,7 +354,10 @@ std::string FirstLine(const PrecheckReport& report) {
     return behind(fmt::format("wrong: {} by an earlier run ({} of {} {} wrong)",
                               report.earlier_error(), errors, calls, errors == 1 ? "is" : "are"));
   }
-  if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
+  if (report.all_calls() == 0) {
+    return report.was_interrupted ? "nothing judged: interrupted before the first call was"
+                                  : "nothing judged: no calls of APIs are in the recording";
+  }
   if (report.judged_calls() == 0)
     return behind(fmt::format("nothing judged: all {} skipped", calls));
   // What a device cannot run is worse news than that the rest is right.

@@ -52,6 +52,11 @@ constexpr Name kQuantizationApis[] = {"npu_dynamic_quant", "npu_quant_lightning_
 
 // exp(x - y) is their gradient, y the result as the type of the device has it.
 constexpr Name kExponentialApis[] = {"logcumsumexp", "logsumexp", "special.logsumexp"};
+constexpr Name kScalingDropouts[] = {"dropout",   "dropout1d",       "dropout2d",
+                                     "dropout3d", "feature_dropout", "native_dropout"};
+constexpr Name kBiasedApis[] = {
+    "batch_norm",       "conv1d",           "conv2d",     "conv3d",     "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "group_norm", "layer_norm", "linear"};
 
 template <size_t n>
 constexpr bool IsSorted(const Name (&names)[n]) {
@@ -64,7 +69,7 @@ static_assert(IsSorted(kAbsoluteApis) && std::size(kAbsoluteApis) == 30);
 static_assert(IsSorted(kBinaryApis) && std::size(kBinaryApis) == 62);
 static_assert(IsSorted(kUlpApis) && std::size(kUlpApis) == 17);
 static_assert(IsSorted(kThousandthApis) && IsSorted(kQuantizationApis) &&
-              IsSorted(kExponentialApis));
+              IsSorted(kExponentialApis) && IsSorted(kScalingDropouts) && IsSorted(kBiasedApis));
 
 template <size_t n>
 bool Lists(const Name (&names)[n], Name name) {
@@ -137,6 +142,10 @@ bool ComparesFirstOutputOnly(std::string_view api) { return api == "npu_fusion_a
 bool IsDropout(std::string_view call_name) {
   return call_name.find("dropout") != std::string_view::npos;
 }
+
+bool ScalesWhatItKeeps(std::string_view api) { return Lists(kScalingDropouts, api); }
+
+bool AddsItsLastTensor(std::string_view api) { return Lists(kBiasedApis, api); }
 
 FloatLimits LimitsOf(Standard standard, DType device_dtype) {
   FloatLimits limits = {kSmallValue.Of(device_dtype), kBenchmarkAtol.Of(device_dtype),

@@ -53,6 +53,10 @@ bool ComparesFirstOutputOnly(std::string_view api);
 bool ExponentiatesItsResult(std::string_view api);
 // True if a call by this full name ("Functional.dropout.0") is judged by its shares of zeros.
 bool IsDropout(std::string_view call_name);
+// True if that dropout scales what it keeps, and does nothing else to it.
+bool ScalesWhatItKeeps(std::string_view api);
+// True if the gradient of the last tensor of `api`, a bias, is a sum of incoming gradients.
+bool AddsItsLastTensor(std::string_view api);
 
 // ---- One-sided step: the status of one float output ----
 inline constexpr double kCosineAbove = 0.99;
@@ -72,6 +76,8 @@ inline constexpr double kResultRoundings = 2;
 // Shares of zeros behind a dropout: how far apart they may not be, from how many elements on.
 inline constexpr double kDropoutShareBelow = 0.1;
 inline constexpr uint64_t kDropoutElements = 100;
+// Ours: how far apart, in parts of the benchmark's, elements may be that neither side dropped.
+inline constexpr double kKeptErrorAtMost = 0.01;
 
 // Limits of the standards for one device type; a type that has no column of its own has the last.
 struct FloatLimits {

@@ -36,6 +36,8 @@ std::optional<double> ValueOf(const Cell& cell) {
   return cell ? std::optional(cell->value) : std::nullopt;
 }
 
+bool IsNaN(const Cell& cell) { return cell && std::isnan(cell->value); }
+
 Number Double(double value) { return {.value = value}; }
 
 // Which numbers a row of the target has.
@@ -230,6 +232,11 @@ class Judge {
       return Skip("no-counterpart: the reference has no numbers of this standard");
     }
     row_.status = CheckStatus::kPass;
+    // All other numbers are of the finite elements alone.
+    if (IsNaN(target_.cosine) && !golden_.has_nan_cosine) {
+      Blame(kInfinite,
+            "NaN or infinity is among the values on the target alone (cosine similarity)");
+    }
     Compare("share of wrong small values", target_.small_value_error_ratio->value,
             *golden_.small_value, kSmallValueRatio, row_.small_value);
     Compare("root mean square error", target_.rmse->value, *golden_.rmse, kRmseRatio, row_.rmse);
@@ -573,6 +580,7 @@ GoldenNumbers::GoldenNumbers(const DetailsRow& row)
       error_balance(ValueOf(row.output.error_balance)),
       mean_ulp(ValueOf(row.output.mean_ulp)),
       ulp_proportion(ValueOf(row.output.ulp_proportion)),
+      has_nan_cosine(IsNaN(row.output.cosine)),
       problem(row.problem) {}
 
 TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden) {

@@ -27,6 +27,7 @@ struct TwoSidedOptions {
 struct GoldenNumbers {
   std::optional<double> small_value, rmse, max_rel_error, mean_rel_error, error_balance;
   std::optional<double> mean_ulp, ulp_proportion;
+  bool has_nan_cosine = false;  // an element is NaN or infinite
   std::string problem;    // of reading the row
   bool repeated = false;  // another row has the same name
   bool is_used = false;   // the target has such an output

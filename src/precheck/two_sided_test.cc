@@ -95,6 +95,21 @@ TEST(TwoSided, OneSidedNanOrInfIsAnError) {
   }
 }
 
+TEST(TwoSided, NanAmongTheValuesOfTheTargetAloneIsAnError) {
+  DetailsRow target = Row("sum"), golden = Row("sum");
+  target.output.cosine = Number{kNan};
+  golden.output.cosine = Number{1};
+  const TwoSidedRow row = JudgePair(target, golden);
+  EXPECT_EQ(row.status, CheckStatus::kError);
+  EXPECT_EQ(row.excess, kInf);
+  EXPECT_NE(row.reason.find("NaN or infinity is among the values on the target alone"),
+            std::string::npos);
+  golden.output.cosine = Number{kNan};
+  EXPECT_EQ(JudgePair(target, golden).status, CheckStatus::kPass);
+  target.output.cosine = Number{1};
+  EXPECT_EQ(JudgePair(target, golden).status, CheckStatus::kPass);
+}
+
 TEST(TwoSided, SharesOfTheTargetMustBeZero) {
   DetailsRow target = Row("add");
   target.output.inf_nan_error_ratio = target.output.rel_error_ratio = Number{0};

@@ -101,6 +101,10 @@ def test_a_call_that_only_the_device_cannot_run_is_in_the_first_line(tmp_path: P
     assert lines[1].startswith("  as a test: plumb extract ")
     found = {row[0]: row[-1] for row in rows(tmp_path / "out")}
     assert found["Functional.celu.0"].startswith("crashed: on the device: the executor ended")
+    # It is as bad as a wrong number.
+    done = precheck(dump, tmp_path / "again", "--fail-on", "error", "--python",
+                    broken_python(tmp_path, CRASH_ON_DEVICE))
+    assert done.returncode == 1, done.stderr
 
 
 def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:

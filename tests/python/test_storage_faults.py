@@ -17,7 +17,7 @@ import plumbline
 
 # Three steps; `fault`, Python source that knows `out`, runs in the middle of the second.
 TRAIN = """
-import json, os, shutil, sys, resource
+import json, os, shutil, sys, time, resource
 from pathlib import Path
 settings, out, fault, uid = sys.argv[1:]
 out = Path(out)
@@ -299,11 +299,13 @@ def test_full_disk(tmp_path: Path, sound: dict[str, Path], task: str) -> None:
     settings.write_text(json.dumps(options))
     script = tmp_path / "train.py"
     script.write_text(TRAIN + f"shutil.copytree(out, {str(tmp_path / 'kept')!r})\n")
+    # What the step before let go of may come free a little later.
     fill = """
 ballast = os.open(out / 'ballast', os.O_WRONLY | os.O_CREAT)
-try:
-    while True: os.write(ballast, bytes(4096))
-except OSError: pass
+for _ in range(5):
+    try:
+        while True: os.write(ballast, bytes(4096))
+    except OSError: time.sleep(0.2)
 """
     result = run_on_small_disk(script, out, "3m", settings, out, fill, 0)
     assert last_line(result.stdout) == sound["loss"].read_text()

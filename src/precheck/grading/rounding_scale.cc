@@ -65,6 +65,15 @@ double Share(uint64_t many, uint64_t few) {
   return few == 0 ? 1 : std::max(1.0, static_cast<double>(many) / static_cast<double>(few));
 }
 
+// Requires: there are gradients.
+Magnitudes IncomingOf(const GivenToCall& given) {
+  std::vector<TensorPlace> gradients;
+  for (const CallValue& value : *given.call->grads) {
+    ForEachTensor(value, [&](const TensorPlace& tensor) { gradients.push_back(tensor); });
+  }
+  return Together(gradients, given.inputs);
+}
+
 Magnitudes ResultsOf(const GivenToCall& given) {
   if (given.bench.value == nullptr) return {};
   return Together(TensorsOf(*given.bench.value), given.bench.memory);
@@ -106,17 +115,22 @@ double GradientScale(const GivenToCall& given, size_t argument) {
   if (given.call == nullptr || !given.call->grads) return 0;
   const std::vector<TensorPlace> arguments = ArgumentsOf(*given.call);
   if (argument >= arguments.size()) return 0;
-  std::vector<TensorPlace> gradients;
-  for (const CallValue& value : *given.call->grads) {
-    ForEachTensor(value, [&](const TensorPlace& tensor) { gradients.push_back(tensor); });
-  }
-  const Magnitudes gradient = Together(gradients, given.inputs);
+  const Magnitudes gradient = IncomingOf(given);
   const Magnitudes result = ResultsOf(given);
   const Magnitudes of = MagnitudesOf(arguments[argument], given.inputs);
   const double steepness = of.half_range > 0 ? std::max(1.0, 1 / of.half_range) : 1;
   const double terms = Share(result.elements, of.elements);
   return gradient.largest * result.largest * steepness / Share(of.elements, result.elements) *
          std::sqrt(terms);
+}
+
+double SummedGradientScale(const GivenToCall& given, size_t argument) {
+  if (given.call == nullptr || !given.call->grads) return 0;
+  const std::vector<TensorPlace> arguments = ArgumentsOf(*given.call);
+  if (arguments.size() < 3 || argument + 1 != arguments.size()) return 0;
+  const Magnitudes gradient = IncomingOf(given);
+  const Magnitudes of = MagnitudesOf(arguments[argument], given.inputs);
+  return gradient.largest * std::sqrt(Share(gradient.elements, of.elements));
 }
 
 double LargestResultError(const GivenToCall& given) {

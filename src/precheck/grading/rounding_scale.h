@@ -42,6 +42,10 @@ double ForwardScale(const GivenToCall& given, uint64_t result_elements);
 // derivatives are ratios of results and arguments; shared out where the call reduces its argument.
 double GradientScale(const GivenToCall& given, size_t argument);
 
+// The same of the gradient of tensor `argument` where it is the last of at least three and its
+// gradient a sum of incoming gradients.
+double SummedGradientScale(const GivenToCall& given, size_t argument);
+
 // The largest difference of the forward's results on both sides, where they have the same shapes.
 // NaN: not known, or there is one.
 double LargestResultError(const GivenToCall& given);
