@@ -103,23 +103,6 @@ void TellWorkers(const PrecheckOptions& options) {
                   options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
 }
 
-bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
-  const auto is_met = [&](const std::string& word) {
-    const bool has_errors = report.count(precheck::CheckStatus::kError) > 0;
-    // Where nothing was judged, nothing shows that the device is right.
-    if (report.count(precheck::CheckStatus::kPass) == 0 && !has_errors &&
-        report.count(precheck::CheckStatus::kWarning) == 0) {
-      return true;
-    }
-    // What the device cannot run is as bad as what it computes wrong.
-    const bool is_bad = has_errors || report.device_failures() > 0;
-    if (word == "error") return is_bad;
-    if (word == "warning") return is_bad || report.count(precheck::CheckStatus::kWarning) > 0;
-    return report.count(precheck::CheckStatus::kSkip) > 0;
-  };
-  return std::ranges::any_of(fail_on, is_met);
-}
-
 void PrintReport(const PrecheckReport& report, const PrecheckArguments& arguments) {
   for (const std::string& warning : report.warnings) PrintNote("precheck", warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
@@ -158,7 +141,7 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   PL_TRY(written);
   if (report.was_interrupted) return kInterrupted;
   const int found = arguments.is_upstream() ? kUpstreamFound : kDifferencesFound;
-  return MeetsFailOn(report, arguments.fail_on) ? found : 0;
+  return FailsOn(report, arguments.fail_on) ? found : 0;
 }
 
 void AddDeviceOptions(CLI::App& command, PrecheckArguments& arguments) {

@@ -206,6 +206,12 @@ void BindPrecheck(nb::module_& m) {
           "The details file as columns; read on every call.")
       .def("files", &FilesOf, "Paths of the files that were written.")
       .def_ro("warnings", &PrecheckReport::warnings)
+      .def(
+          "fails_on",
+          [](const PrecheckReport& self, const std::vector<std::string>& conditions) {
+            return FailsOn(self, conditions);
+          },
+          nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.")
       .def_static(
           "check_formats",
           [](const std::vector<std::string>& words) {

@@ -442,6 +442,9 @@ class PrecheckReport:
     @property
     def warnings(self) -> list[str]: ...
 
+    def fails_on(self, conditions: Sequence[str]) -> bool:
+        """Whether it meets one of the conditions of `--fail-on`."""
+
     @staticmethod
     def check_formats(words: Sequence[str]) -> None:
         """Raises ValueError if one is unknown."""

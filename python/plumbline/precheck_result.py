@@ -217,29 +217,18 @@ def _result_of(native: _compare.PrecheckReport, conditions: list[str], warnings:
         summary = "".join(line for line in summary.splitlines(keepends=True)
                           if not line.startswith("  written: "))
     facts = json.loads(native.summary_json())
-    counts: dict[str, int] = facts["calls"]
     return PrecheckResult(
         answer=facts["answer"],
         summary=summary,
-        counts=counts,
+        counts=facts["calls"],
         skipped=facts["skipped"],
         worst=facts["worst"],
         device=facts["device"],
         warnings=[*warnings, *native.warnings],
         files=files,
-        exit_code=int(any(_is_met(condition, counts, facts["failed_on_device"])
-                          for condition in conditions)),
+        exit_code=int(native.fails_on(conditions)),
         _native=native,
     )
-
-
-def _is_met(condition: str, counts: dict[str, int], device_failures: int) -> bool:
-    names = {"error": ("error",), "warning": ("error", "Warning"), "skip": ("SKIP",)}
-    if not any(counts[name] for name in ("pass", "Warning", "error")):
-        return True  # nothing was judged: nothing shows that the device is right
-    # What the device cannot run is as bad as what it computes wrong.
-    is_bad = condition != "skip" and device_failures > 0
-    return is_bad or any(counts[name] > 0 for name in names[condition])
 
 
 def _conditions(fail_on: str | Iterable[str]) -> list[str]:

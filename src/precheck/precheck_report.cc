@@ -364,6 +364,19 @@ std::string FirstLine(const PrecheckReport& report) {
   return failed.empty() ? NothingWrong(report) : failed + "; " + NothingWrong(report);
 }
 
+bool FailsOn(const PrecheckReport& report, std::span<const std::string> conditions) {
+  const bool has_errors = report.count(CheckStatus::kError) > 0;
+  const bool has_warnings = report.count(CheckStatus::kWarning) > 0;
+  const bool is_judged = has_errors || has_warnings || report.count(CheckStatus::kPass) > 0;
+  const bool is_bad = has_errors || report.device_failures() > 0;
+  return std::ranges::any_of(conditions, [&](std::string_view condition) {
+    if (!is_judged) return true;
+    if (condition == "error") return is_bad;
+    if (condition == "warning") return is_bad || has_warnings;
+    return report.count(CheckStatus::kSkip) > 0;
+  });
+}
+
 std::string AnswerText(const PrecheckReport& report) {
   std::string text;
   // Names and messages come from files of anyone: none may begin a line of its own.

@@ -206,6 +206,29 @@ TEST(PrecheckReport, AFailureOfTheDeviceIsInTheFirstLine) {
   EXPECT_TRUE(FirstLineOf(report).ends_with("; failed on the device: 2"));
 }
 
+// Conditions of --fail-on that a report with these calls meets.
+std::string Failing(std::vector<CallOutcome> outcomes) {
+  PrecheckReport report;
+  size_t place = 0;
+  for (CallOutcome& outcome : outcomes) report.Add(place++, std::move(outcome));
+  report.Finish();
+  std::string met;
+  for (const std::string condition : {"error", "warning", "skip"}) {
+    if (FailsOn(report, {{condition}})) met += condition[0];
+  }
+  return met;
+}
+
+TEST(PrecheckReport, FailsOnWhatWasAskedFor) {
+  EXPECT_EQ(Failing({}), "ews");  // nothing judged
+  EXPECT_EQ(Failing({Skipped("Torch.rand.0", SkipCause::kRandom)}), "ews");
+  EXPECT_EQ(Failing({Passed("a")}), "");
+  EXPECT_EQ(Failing({Passed("a"), Skipped("b", SkipCause::kRandom)}), "s");
+  EXPECT_EQ(Failing({Passed("a"), Wrong("b", CheckStatus::kWarning, 0.5)}), "w");
+  EXPECT_EQ(Failing({Wrong("b", CheckStatus::kError, 0.5)}), "ew");
+  EXPECT_EQ(Failing({Passed("a"), Skipped("b", SkipCause::kDeviceFailed)}), "ews");
+}
+
 // A warning beside a skipped backward is judged.
 TEST(PrecheckReport, CausesOfTheHeadlineAddUp) {
   PrecheckReport report;

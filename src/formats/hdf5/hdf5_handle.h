@@ -71,6 +71,9 @@ Result<Handle> AccessThrough(CommitFile& file);
 // Of the root group: who wrote the file, and how many operator calls it has.
 inline constexpr const char* kWriterAttribute = "Writer";
 inline constexpr const char* kCallsAttribute = "Calls";
+// Of calls, their sides and lists of tensors: how many objects the writer put into the group, as a
+// damaged group may list fewer without any sign of it.
+inline constexpr const char* kMembers = "Members";
 
 // The dtype that elements have in a dataset: float32 for narrower floats, else the dtype itself.
 DType StoredDType(DType dtype);

@@ -93,7 +93,7 @@ struct DumpWriter::State {
   }
 
   Status AddTensor(const std::string& where, std::string_view relative, const TensorValue& value) {
-    if (!value.has_storage) return AddGroup(where, ValueKind::kTensor);
+    if (!value.has_storage) return AddGroup(where, ValueKind::kTensor, 0);
     std::span<const std::byte> bytes(value.view.data, value.view.size_bytes());
     std::vector<std::byte> floats;
     if (NarrowFormatOf(value.view.dtype) != nullptr) {
@@ -109,15 +109,31 @@ struct DumpWriter::State {
                                  ContiguousStrides(value.view.sizes));
   }
 
-  Status AddGroup(const std::string& where, ValueKind kind) {
+  Status AddGroup(const std::string& where, ValueKind kind, size_t members) {
     const Handle made(H5Gcreate2(file, where.c_str(), link_access, H5P_DEFAULT, H5P_DEFAULT));
     if (!made.is_open()) return Failed(where);
-    return AddNumber(made, "Type", static_cast<int32_t>(kind));
+    PL_TRY(AddNumber(made, "Type", static_cast<int32_t>(kind)));
+    return AddNumber(made, kMembers, static_cast<int32_t>(members));
+  }
+
+  // A side of a call, which has one or both.
+  Status AddSide(const std::string& call, const std::string& side, size_t members) {
+    const Handle made(H5Gcreate2(file, side.c_str(), link_access, H5P_DEFAULT, H5P_DEFAULT));
+    if (!made.is_open()) return Failed(side);
+    PL_TRY(AddNumber(made, kMembers, static_cast<int32_t>(members)));
+    const Handle group(H5Gopen2(file, call.c_str(), H5P_DEFAULT));
+    if (!group.is_open()) return Failed(call);
+    if (H5Aexists(group, kMembers) <= 0) return AddNumber(group, kMembers, 1);
+    const Handle attribute(H5Aopen(group, kMembers, H5P_DEFAULT));
+    const int32_t both = 2;
+    if (!attribute.is_open() || H5Awrite(attribute, H5T_NATIVE_INT32, &both) < 0)
+      return Failed(call);
+    return {};
   }
 
   Status AddList(const std::string& where, std::string_view relative, const Argument& argument) {
-    PL_TRY(AddGroup(where, ValueKind::kTensorList));
     const auto& members = std::get<std::vector<TensorValue>>(argument.data);
+    PL_TRY(AddGroup(where, ValueKind::kTensorList, members.size()));
     for (size_t i = 0; i < members.size(); ++i) {
       const std::string member = fmt::format("/{}_{}", argument.name, i);
       PL_TRY(AddTensor(where + member, fmt::format("{}{}", relative, member), members[i]));
@@ -235,9 +251,7 @@ Status DumpWriter::Write(const CallPlace& place, std::span<const Argument> argum
   const std::string call = fmt::format("{}/{}", place.operation, place.call);
   const std::string side = fmt::format("/{}/{}", call, SideName(place.side));
   // Also where there are no arguments: the call took place.
-  const Handle group(
-      H5Gcreate2(state_->file, side.c_str(), state_->link_access, H5P_DEFAULT, H5P_DEFAULT));
-  Status status = group.is_open() ? Status() : Status(tl::unexpect, state_->Failed(side));
+  Status status = state_->AddSide("/" + call, side, arguments.size());
   for (size_t i = 0; status && i < arguments.size(); ++i) {
     status = state_->Add(side, SideName(place.side), arguments[i]);
   }
