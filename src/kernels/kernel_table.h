@@ -104,6 +104,7 @@ struct OutputRule;
 struct OutputRuns;
 struct OutputSums;
 struct PanelProduct;
+struct RotaryRow;
 struct SpreadCenter;
 struct SpreadSums;
 
@@ -124,6 +125,8 @@ struct KernelTable {
   Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
   // See kernels/panel_product.h.
   void (*multiply_panels)(const PanelProduct& product);
+  // See kernels/rotary_row.h.
+  void (*add_rotary_row)(const RotaryRow& row);
   // See kernels/output_sums.h.
   void (*output_block)(const OutputRule& rule, const OutputRuns& runs, OutputSums* sums);
 };

@@ -14,6 +14,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
+#include "kernels/rotary_row.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)
@@ -35,6 +36,7 @@ namespace {
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
+#include "kernels/rotary_row.inl"
 #include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
@@ -48,7 +50,8 @@ namespace {
 namespace plumbline::kernels {
 const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::PairwisePart,
                                 avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads,
-                                avx2::LikenessOf,   avx2::MultiplyPanels, avx2::OutputPart};
+                                avx2::LikenessOf,   avx2::MultiplyPanels, avx2::AddRotaryRow,
+                                avx2::OutputPart};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

@@ -14,6 +14,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
+#include "kernels/rotary_row.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(                                                                    \
@@ -41,6 +42,7 @@ namespace {
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
+#include "kernels/rotary_row.inl"
 #include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
@@ -54,7 +56,8 @@ namespace {
 namespace plumbline::kernels {
 const KernelTable kAvx512Table = {CpuTarget::kAvx512,   avx512::MomentsPart, avx512::PairwisePart,
                                   avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads,
-                                  avx512::LikenessOf,   avx512::MultiplyPanels, avx512::OutputPart};
+                                  avx512::LikenessOf,   avx512::MultiplyPanels, avx512::AddRotaryRow,
+                                  avx512::OutputPart};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

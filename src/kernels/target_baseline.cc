@@ -11,6 +11,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
+#include "kernels/rotary_row.h"
 #include "kernels/target_tables.h"
 
 #define PL_TARGET baseline
@@ -27,6 +28,7 @@ namespace {
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
+#include "kernels/rotary_row.inl"
 #include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
@@ -36,5 +38,6 @@ namespace plumbline::kernels {
 const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
     baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
-    baseline::MultiplyPanels, baseline::OutputPart};
+    baseline::MultiplyPanels, baseline::AddRotaryRow,
+    baseline::OutputPart};
 }  // namespace plumbline::kernels

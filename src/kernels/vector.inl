@@ -73,6 +73,18 @@ static inline VD LoadWide(const float* from) {
 }
 static inline VD LoadWide(const double* from) { return LoadVector<double>(from); }
 
+// As float32, rounded to nearest.
+static inline void StoreSingle(VD wide, float* to) {
+#if PL_WIDTH == 64
+  _mm256_storeu_ps(to, _mm512_cvtpd_ps((__m512d)wide));
+#elif PL_WIDTH == 32
+  _mm_storeu_ps(to, _mm256_cvtpd_ps((__m256d)wide));
+#else
+  const VHalf half = __builtin_convertvector(wide, VHalf);
+  __builtin_memcpy(to, &half, sizeof(half));
+#endif
+}
+
 // 32-bit integers, signed or not, as doubles.
 static inline VD LoadWide(const int32_t* from) {
 #if PL_WIDTH == 64

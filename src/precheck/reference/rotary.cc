@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/kernel_table.h"
+#include "kernels/rotary_row.h"
 #include "precheck/reference/fused_operators.h"
 
 namespace plumbline::precheck::reference {
@@ -136,8 +138,12 @@ Array FactorGrad(const Operand& grad, const RotaryCall& call, const Operand& fac
   return out;
 }
 
+bool IsSingle(const Operand& x) {
+  return x.dtype == DType::kFloat32 && reinterpret_cast<uintptr_t>(x.data) % alignof(float) == 0;
+}
+
 // Rows of the factors that are summed side by side: what stands one after the other is read so.
-constexpr size_t kFactorRows = 32;
+constexpr size_t kFactorRows = 8;
 
 // The gradients of some rows of both factors, and of one row of x after the other. The products are
 // those of InputGrad() and FactorGrad(), added in the same order.
@@ -148,6 +154,7 @@ class GradRows {
         call_(call),
         out_(out),
         length_(call.x.last()),
+        is_single_(call.mode == RotaryMode::kHalf && IsSingle(grad) && IsSingle(call.x)),
         g_(length_),
         x_(length_),
         dx_(length_) {
@@ -164,6 +171,7 @@ class GradRows {
   }
   // A row of x, which the row `place` of those of Begin() stands for.
   void Add(size_t row, size_t place) {
+    if (is_single_) return AddSingle(row * length_, place * length_);
     Read(grad_, row * length_, length_, g_.data());
     Read(call_.x, row * length_, length_, x_.data());
     call_.mode == RotaryMode::kHalf ? AddPairs<1>(place * length_, length_ / 2)
@@ -176,6 +184,15 @@ class GradRows {
   }
 
  private:
+  // As AddPairs<1>(), without copies.
+  void AddSingle(size_t first, size_t begin) {
+    const auto* const g = reinterpret_cast<const float*>(grad_.data) + first;
+    const auto* const x = reinterpret_cast<const float*>(call_.x.data) + first;
+    auto* const dx = reinterpret_cast<float*>(out_[0].data()) + first;
+    kernels_.add_rotary_row({g, x, r1_.data() + begin, r2_.data() + begin, dx, sum1_.data() + begin,
+                             sum2_.data() + begin, length_ / 2});
+  }
+
   // Of elements i and i + `other`, which rot() makes of each other, for i = 0, kStep, ...
   template <size_t kStep>
   void AddPairs(size_t begin, size_t other) {
@@ -202,7 +219,9 @@ class GradRows {
   const Operand& grad_;
   const RotaryCall& call_;
   std::array<Array, 3>& out_;
+  const kernels::KernelTable& kernels_ = kernels::ActiveTable();
   const size_t length_;
+  const bool is_single_;  // elements are float32 where they stand, and halves turn
   std::vector<double> g_, x_, dx_, r1_, r2_, sum1_, sum2_;
 };
 
