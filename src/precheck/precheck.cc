@@ -409,8 +409,9 @@ bool IsMindSpore(std::string_view framework) {
 
 Error OtherFramework(const PrecheckOptions& options, std::string_view framework,
                      std::string_view expected) {
-  return {ErrorCode::kInvalidArgument, fmt::format("{}: was recorded with {} (expected {})",
-                                                   options.dump_json, framework, expected)};
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: was recorded with {} (expected {}). Name a recording of {}",
+                      options.dump_json, framework, expected, expected)};
 }
 
 Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {

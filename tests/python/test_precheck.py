@@ -121,6 +121,34 @@ def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:
                     "skip").returncode == 1
 
 
+@pytest.mark.parametrize("command", [("precheck",), ("msprobe", "acc_check", "-api_info")])
+def test_a_damaged_entry_costs_its_call(tmp_path: Path, command: tuple[str, ...]) -> None:
+    dump = small_model(2)
+    data = dump.document["data"] = json.loads(json.dumps(dump.document["data"]))  # shares nothing
+    data["Torch.add.0.forward"]["input_args"][0]["shape"] = "[4, 8]"
+    data["Functional.linear.0.forward"]["input_args"] = 7
+    del data["Functional.softmax.0.forward"]["input_args"][0]["dtype"]
+    data["Torch.topk.0.forward"]["input_args"][0]["shape"] = [-4, 8]
+    data["Functional.dropout.0.backward"] = None
+    text = dump.write(tmp_path).read_text()
+    # And one that stands twice.
+    (tmp_path / "dump.json").write_text(
+        text.replace('"data": {', '"data": {"Torch.add.1.forward": {"input_args": []}, '))
+    done = upstream(*command, tmp_path / "dump.json", "-o", tmp_path / "out", "--device_type",
+                    "cpu", "--fail-on", "skip")
+    assert done.returncode == (1 if command == ("precheck",) else 3), done.stderr
+    found = {row[0]: row[1:] for row in rows(tmp_path / "out")}
+    damaged = {name: row for name, row in found.items() if name.endswith(".0")}
+    assert len(damaged) == 5 == len(found) - len(damaged)
+    for row in damaged.values():
+        assert "SKIP" in row[:2] and row[2].startswith("bad-argument: "), row
+    assert "shape has the wrong type (expected a list, got a text)" in damaged["Torch.add.0"][2]
+    assert damaged["Functional.dropout.0"][:2] == ["pass", "SKIP"]
+    assert all(tuple(row) == GOOD for name, row in found.items() if name not in damaged)
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "1 entry has a name that the file had before, such as Torch.add.1.forward" in done.stderr
+
+
 def test_files_have_upstreams_form(tmp_path: Path) -> None:
     half, plain, image = tensor([4, 8], "float16"), tensor([4, 8]), tensor([1, 3, 4, 4])
     dump = Dump().call("Functional.relu.0", [half], [half], [half])
