@@ -492,6 +492,29 @@ def test_a_finished_run_is_told_again(finished: Path) -> None:
                                   "earlier run)\n"), done.stdout
 
 
+@pytest.mark.parametrize(("kind", "cut", "again"), [
+    ("details", "Functional.dropout.0.", 2), ("details", "Torch.topk.0.backward", 2),
+    ("result", "Torch.add.0,", 1), ("result", "Functional.dropout.0,", 1)])
+def test_rows_cut_by_hand_are_told_and_written_again(finished: Path, tmp_path: Path, kind: str,
+                                                     cut: str, again: int) -> None:
+    for path in (finished / "out").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    first = precheck(finished / "dump.json", tmp_path, "--csv_path", result_file(tmp_path),
+                     "--sorted", "--format", "csv")
+    assert (first.returncode, first.stderr) == (0, "")
+    whole = {kind: result_file(tmp_path, kind).read_bytes() for kind in ("result", "details")}
+    left = [line for line in whole[kind].splitlines(keepends=True)
+            if not line.startswith(cut.encode())]
+    result_file(tmp_path, kind).write_bytes(b"".join(left))
+    done = precheck(finished / "dump.json", tmp_path, "--csv_path", result_file(tmp_path),
+                    "--sorted", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n") == 1 and "run again" in done.stderr, done.stderr
+    assert f"{cut.split('.0')[0]}.0" in done.stderr
+    assert f"; {5 - again} calls by an earlier run)" in done.stdout, done.stdout
+    assert {kind: result_file(tmp_path, kind).read_bytes() for kind in whole} == whole
+
+
 def test_results_without_their_run_are_taken_with_a_warning(finished: Path,
                                                             tmp_path: Path) -> None:
     for kind in ("result", "details"):
