@@ -166,7 +166,8 @@ std::string ResumeOptions(const PrecheckOptions& options, const std::string& dev
   const PlanOptions& plan = options.plan;
   const bool has_config = !options.config_path.empty();
   add(!device.empty(), "--device_type", device);
-  if (options.devices != std::vector<int>{0}) {
+  // The CPU is one device, whatever numbers were given beside "auto".
+  if (device != "cpu" && options.devices != std::vector<int>{0}) {
     words += fmt::format(" -d {}", fmt::join(options.devices, " "));
   }
   add(has_config, "--config", options.config_path);

@@ -360,7 +360,7 @@ def upstream(*words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", [
     (*UPSTREAM, "run_ut"), (*UPSTREAM, "multi_run_ut", "-n", "2"), ("msprobe", "acc_check"),
-    ("msprobe", "multi_acc_check", "--num_splits=3", "-d", "0", "1")])
+    ("msprobe", "multi_acc_check", "--num_splits=3", "-d", "0")])
 def test_upstreams_commands_run(tmp_path: Path, command: tuple[str, ...]) -> None:
     dump = small_model().write(tmp_path)
     done = upstream(*command, "-api_info", dump, "-o", tmp_path / "out", "--device_type=cpu")
@@ -380,6 +380,10 @@ def test_upstreams_exit_statuses(tmp_path: Path) -> None:
     assert upstream(*run_ut).returncode == 2
     assert upstream(*run_ut, "-api_info", dump, "-d", "0", "0").returncode == 2
     assert upstream(*run_ut, "-api_info", dump, "-d", "-1").returncode == 2
+    done = upstream(*run_ut, "-api_info", dump, "--device_type", "cpu", "-d", "5")
+    assert done.returncode == 2 and done.stderr == (
+        "plumb precheck: -d: 5 with --device_type cpu (expected 0: the CPU is one device). Leave "
+        "-d out; -n gives the number of processes\n"), done.stderr
     assert upstream(*multi, "-api_info", dump, "-n", "65").returncode == 2
     assert upstream(*run_ut, "-api_info", link).returncode == 1
     assert upstream(*run_ut, "-api_info", tmp_path / "none.json").returncode == 1
