@@ -3,6 +3,7 @@
 #include "precheck/precheck.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -60,6 +61,12 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
   const std::vector<int>& devices = arguments.options.devices;
   if (std::set<int>(devices.begin(), devices.end()).size() != devices.size()) {
     return "-d: names a device twice (expected different numbers)";
+  }
+  if (arguments.options.device_type == "cpu" && devices != std::vector<int>{0}) {
+    return fmt::format(
+        "-d: {} with --device_type cpu (expected 0: the CPU is one device). Leave -d out; -n gives "
+        "the number of processes",
+        fmt::join(devices, " "));
   }
   return {};
 }

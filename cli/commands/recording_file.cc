@@ -13,10 +13,13 @@ Result<std::string> RecordingFile(const std::string& path, bool takes_directory)
   if (facts.kind == PathKind::kDirectory && takes_directory) return load::ResolveDumpJson(path);
   if (facts.is_link) {
     return Error(ErrorCode::kInvalidArgument,
-                 path + ": is a symbolic link (expected the dump.json itself)");
+                 path +
+                     ": is a symbolic link (expected the dump.json itself). Name the file that it "
+                     "points to");
   }
   if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
-    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
+    return Error(ErrorCode::kInvalidArgument,
+                 path + ": is no .json file (expected a dump.json). Name the one of the recording");
   }
   return path;
 }

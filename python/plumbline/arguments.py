@@ -47,14 +47,14 @@ def text(argument: str, value: object) -> str:
     raise _wrong(argument, value, "a str")
 
 
-def count(argument: str, value: Any, most: int) -> int:
-    """A whole number from 0 to `most`."""
+def count(argument: str, value: Any, most: int, least: int = 0) -> int:
+    """A whole number from `least` to `most`."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise _wrong(argument, value, f"an int from 0 to {most}") from None
-    if not 0 <= number <= most:
-        raise ValueError(f"{argument}: {number} (expected 0 to {most})")
+        raise _wrong(argument, value, f"an int from {least} to {most}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{argument}: {number} (expected {least} to {most})")
     return number
 
 

@@ -121,7 +121,7 @@ def precheck(
     device: str = "auto",
     *,
     devices: Iterable[int] = (0,),
-    workers: int = 0,
+    workers: int | None = None,
     bench_workers: int = 0,
     formats: str | Iterable[str] = ("html",),
     fail_on: str | Iterable[str] = ("error",),
@@ -146,8 +146,8 @@ def precheck(
         output: where the files go, made when missing; None keeps none.
         device: "auto" (an NPU, else CUDA, else the CPU), "npu", "cuda", "cpu", or what PyTorch
             calls it.
-        devices: numbers of the devices.
-        workers: processes over all devices; 0: one per device.
+        devices: numbers of the devices; the CPU is 0.
+        workers: processes over all devices, at least 1; None: one per device.
         bench_workers: processes that compute the benchmark; 0: one per core.
         formats: files beside the two csv files: "xlsx", "html", "junit"; "csv": none.
         fail_on: what makes `exit_code` 1: "error" (calls that failed on the device, too), "warning"
@@ -174,8 +174,9 @@ def precheck(
     warnings = options.load_settings("" if config is None else arguments.path("config", config))
     options.dump = arguments.path("dump", dump)
     options.device_type = arguments.text("device", device)
-    options.devices = _devices(devices)
-    options.workers = arguments.count("workers", workers, _MOST_WORKERS)
+    options.devices = _devices(devices, options.device_type)
+    if workers is not None:
+        options.workers = arguments.count("workers", workers, _MOST_WORKERS, least=1)
     options.bench_workers = arguments.count("bench_workers", bench_workers, _MOST_WORKERS)
     if seed is not None:
         options.seed = arguments.count("seed", seed, 2**64 - 1)
@@ -239,10 +240,13 @@ def _conditions(fail_on: str | Iterable[str]) -> list[str]:
     return words
 
 
-def _devices(devices: Iterable[int]) -> list[int]:
+def _devices(devices: Iterable[int], device: str) -> list[int]:
     found = arguments.numbers("devices", devices)
     if not found or len(set(found)) != len(found) or max(found) > _MOST_DEVICE:
         raise ValueError(f"devices: {found} (expected different numbers from 0 to {_MOST_DEVICE})")
+    if device == "cpu" and found != [0]:
+        raise ValueError(f"devices: {found} with device 'cpu' (expected [0]: the CPU is "
+                         "one device)")
     return found
 
 

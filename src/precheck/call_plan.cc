@@ -36,6 +36,10 @@ bool IsOtherEntry(std::string_view name) {
   return by_start || name.find(".parameters_grad") != std::string_view::npos;
 }
 
+std::string EntryOf(const PlannedCall& call, std::string_view direction) {
+  return call.name + std::string(direction);
+}
+
 // What a call is like apart from its values: types, shapes, gradient flags, everything that is no
 // tensor. Two calls of one API whose texts are equal compute the same on different numbers.
 class Signature {
@@ -191,15 +195,19 @@ class Gatherer {
     }
     const size_t suffix = is_forward ? kForward.size() : kBackward.size();
     Row& row = RowOf(std::string(name.substr(0, name.size() - suffix)));
-    const EntryRange range{visited.begin, visited.end};
-    (is_forward ? row.call.forward : row.call.backward) = range;
+    EntryRange& range = is_forward ? row.call.forward : row.call.backward;
+    odd_.Add(visited, !range.empty());
+    range = {visited.begin, visited.end};
     (is_forward ? row.forward_bytes : row.backward_bytes) = InputBytes(visited.call);
     if (framework_.empty()) FindFramework(visited.call);
-    has_inputs_ = has_inputs_ || visited.call.Find(dump_json::kInputArgs) != nullptr;
+    // What cannot be read is no sign of a recording without arguments.
+    has_inputs_ = has_inputs_ || !visited.problem.empty() ||
+                  visited.call.Find(dump_json::kInputArgs) != nullptr;
     if (!options_.dedupe) return;
     (is_forward ? row.forward_digest : row.backward_digest) = SignatureOf(visited.call);
   }
 
+  [[nodiscard]] const OddEntries& odd() const { return odd_; }
   // By the type of the first tensor, for files that do not say it; empty: there is none.
   [[nodiscard]] std::string_view framework() const { return framework_; }
 
@@ -235,8 +243,9 @@ class Gatherer {
     return {};
   }
 
-  // The calls in the order of their forward entries; `warnings` gets what was left out.
-  std::vector<PlannedCall> Finish(std::vector<std::string>& warnings) {
+  // The calls in the order of their forward entries; `warnings` gets what was left out of `path`.
+  std::vector<PlannedCall> Finish(const std::string& path, std::vector<std::string>& warnings) {
+    odd_.Tell(path, warnings);
     const auto has_no_forward = [](const Row& row) { return row.call.forward.empty(); };
     if (const auto first = std::ranges::find_if(rows_, has_no_forward); first != rows_.end()) {
       const std::string name = first->call.name;
@@ -253,8 +262,10 @@ class Gatherer {
     for (Row& row : rows_) {
       PlannedCall& call = row.call;
       call.skip = WhySkipped(call.name, options_);
+      if (!call.skip) call.skip = odd_.WhyNot(EntryOf(call, kForward));
       call.cost = (row.forward_bytes + row.backward_bytes) * WorkPerByte(call.api());
-      if (options_.dedupe) {
+      // Nobody knows what a call is like that was not read.
+      if (options_.dedupe && !IsUnread(call)) {
         const auto [group, is_new] = groups.emplace(KeyOf(row), calls.size());
         if (!is_new) {
           ++calls[group->second].merged_calls;
@@ -283,6 +294,10 @@ class Gatherer {
   };
   using GroupKey = std::tuple<std::string, Digest128, Digest128>;
 
+  [[nodiscard]] bool IsUnread(const PlannedCall& call) const {
+    return odd_.WhyNot(EntryOf(call, kForward)) || odd_.WhyNot(EntryOf(call, kBackward));
+  }
+
   void FindFramework(const Call& call) {
     const TensorRecord* tensor = nullptr;
     for (size_t i = 0; i < call.members.size() && tensor == nullptr; ++i) {
@@ -307,18 +322,30 @@ class Gatherer {
   const PlanOptions& options_;
   std::vector<Row> rows_;
   std::unordered_map<std::string, size_t> index_;
+  OddEntries odd_;
   std::string bad_name_;
   std::string_view framework_;
   size_t others_ = 0;
   bool has_inputs_ = false;
 };
 
+// Whether a message of the form "what (expected, got). What to do" has its last part.
+bool HasAdvice(std::string_view message) {
+  const size_t at = message.rfind(')');
+  return at != std::string_view::npos && message.substr(at).find(". ") != std::string_view::npos;
+}
+
 }  // namespace
 
 Error UnreadableDump(const Error& error, const std::string& dump_json) {
   std::string message = error.message();
   const size_t at = message.rfind(dump_json::kSalvageAdvice);
-  if (at == std::string::npos) return error;
+  if (at == std::string::npos) {
+    const bool is_of_text =
+        error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kUnsupported;
+    if (!is_of_text || HasAdvice(message)) return error;
+    return {error.code(), message + ". Name the dump.json of a recording, or record again"};
+  }
   // No part of a step: a pass of what is left would be read as one of the whole.
   message.replace(
       at, std::string::npos,
@@ -326,6 +353,31 @@ Error UnreadableDump(const Error& error, const std::string& dump_json) {
                   "again, or record again",
                   DirectoryOf(dump_json)));
   return {error.code(), message};
+}
+
+void OddEntries::Add(const dump_json::VisitedCall& visited, bool is_again) {
+  const std::string& name = visited.call.name;
+  if (is_again && repeated_++ == 0) first_repeated_ = name;
+  if (visited.problem.empty()) {
+    problems_.erase(name);
+  } else {
+    problems_.insert_or_assign(name, visited.problem);
+  }
+}
+
+std::optional<Skip> OddEntries::WhyNot(const std::string& entry) const {
+  const auto found = problems_.find(entry);
+  if (found == problems_.end()) return std::nullopt;
+  return Skip{SkipCause::kBadArgument,
+              found->second + ". Record that call again, or correct its entry"};
+}
+
+void OddEntries::Tell(const std::string& dump_json, std::vector<std::string>& warnings) const {
+  if (repeated_ == 0) return;
+  warnings.push_back(fmt::format(
+      "{}: {} a name that the file had before, such as {} (expected each once); the last of each "
+      "name counts",
+      dump_json, CountText(repeated_, "entry has", "entries have"), first_repeated_));
 }
 
 std::string_view PlannedCall::type() const {
@@ -344,6 +396,7 @@ struct CallPlan::Impl {
   File file;  // the entries of a call are read again when it is prepared
   RunHeader header;
   std::vector<PlannedCall> calls;
+  OddEntries odd;
   std::vector<std::string> warnings;
   PreparationOptions preparation;
   bool forward_only = false;
@@ -378,7 +431,8 @@ Result<CallPlan> CallPlan::Open(const std::string& dump_json, const PlanOptions&
     impl->warnings.push_back(fmt::format("{}: is cut; its calls up to byte {} are used", dump_json,
                                          dump.loss.byte_offset));
   }
-  impl->calls = gatherer.Finish(impl->warnings);
+  impl->calls = gatherer.Finish(dump_json, impl->warnings);
+  impl->odd = gatherer.odd();
   impl->header = std::move(dump.header);
   if (impl->header.framework.empty()) {
     impl->header.framework = gatherer.framework().empty() ? "pytorch" : gatherer.framework();
@@ -425,12 +479,18 @@ OrSkip<PreparedCall> CallPlan::Prepare(size_t i) const {
   if (!forward) return std::move(forward).error();
   RecordedCall recorded{planned.name, planned.type(), planned.api(), &*forward, nullptr};
   OrSkip<Call> backward = Call();
+  std::optional<Skip> unread;
   if (!planned.backward.empty() && !impl_->forward_only) {
-    backward = impl_->ReadEntry(planned.name, planned.backward);
-    if (!backward) return std::move(backward).error();
-    recorded.backward = &*backward;
+    unread = impl_->odd.WhyNot(EntryOf(planned, kBackward));
+    if (!unread) {
+      backward = impl_->ReadEntry(planned.name, planned.backward);
+      if (!backward) return std::move(backward).error();
+      recorded.backward = &*backward;
+    }
   }
-  return PrepareCall(recorded, impl_->preparation);
+  OrSkip<PreparedCall> prepared = PrepareCall(recorded, impl_->preparation);
+  if (prepared && unread) prepared->backward_skip = std::move(unread);
+  return prepared;
 }
 
 }  // namespace plumbline::precheck

@@ -9,12 +9,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "plumbline/result.h"
 #include "precheck/outcome.h"
 #include "precheck/prepared_call.h"
+
+namespace plumbline::dump_json {
+struct VisitedCall;
+}
 
 namespace plumbline::precheck {
 
@@ -40,9 +45,26 @@ struct EntryRange {
   [[nodiscard]] bool empty() const { return begin == end; }
 };
 
-// An error of reading a dump.json as commands say it that run its calls: a cut file is written
-// anew.
+// An error of reading a dump.json as commands say it that run its calls: with what to do, which for
+// a cut file is to write it anew.
 Error UnreadableDump(const Error& error, const std::string& dump_json);
+
+// Entries of a dump.json that no recorder writes, gathered as they are met: values that are none of
+// a call, and names that the file had before. The last entry of a name counts.
+class OddEntries {
+ public:
+  // `is_again`: an entry of that name was met before.
+  void Add(const dump_json::VisitedCall& visited, bool is_again);
+  // Why an entry cannot be run; nothing: it can be read.
+  [[nodiscard]] std::optional<Skip> WhyNot(const std::string& entry) const;
+  // Appends what is said once of the file.
+  void Tell(const std::string& dump_json, std::vector<std::string>& warnings) const;
+
+ private:
+  std::unordered_map<std::string, std::string> problems_;  // by entry
+  size_t repeated_ = 0;
+  std::string first_repeated_;
+};
 
 struct PlannedCall {
   std::string name;                             // "Functional.conv2d.0"
@@ -60,10 +82,10 @@ struct PlannedCall {
 class CallPlan {
  public:
   // `dump_json` is a dump.json of plumbline or of upstream. It is read once, front to back; memory
-  // holds the names of calls and where their entries stand. kNotFound, kIo, kCorrupt (no JSON, no
-  // "data", an entry whose name has no form that a recorder writes: the message names it),
-  // kInvalidArgument (recorded without calls of APIs or without their inputs; a name in a list that
-  // is no API).
+  // holds the names of calls and where their entries stand. An entry whose value is no call's costs
+  // its call, one of a backward only that. kNotFound, kIo, kCorrupt (no JSON, no "data", an entry
+  // whose name has no form that a recorder writes: the message names it), kInvalidArgument
+  // (recorded without calls of APIs or without their inputs; a name in a list that is no API).
   static Result<CallPlan> Open(const std::string& dump_json, const PlanOptions& options);
 
   // Calls in the order of the file. One that `dedupe` merged into another is not among them.

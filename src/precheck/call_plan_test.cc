@@ -142,6 +142,78 @@ TEST_F(CallPlanTest, WhatIsNoRecordingOfCallsIsOneClearError) {
   EXPECT_EQ(missing.error().code(), ErrorCode::kNotFound);
 }
 
+TEST_F(CallPlanTest, EveryRefusalOfAFileSaysWhatToDo) {
+  for (const char* text :
+       {"", "not json", "[]", R"({"task": "statistics"})", R"({"data": []})", R"({"data": {"a)",
+        R"({"task": 3, "data": {}})", R"({"data": {}, "data": {}})"}) {
+    const auto plan = Open(text);
+    ASSERT_FALSE(plan) << text;
+    const std::string& message = plan.error().message();
+    const size_t advice = message.rfind(". ");
+    ASSERT_NE(advice, std::string::npos) << message;
+    EXPECT_TRUE(Contains(message.substr(advice), "record") ||
+                Contains(message.substr(advice), "Record"))
+        << message;
+  }
+}
+
+// An entry with a tensor of this shape.
+std::string OfShape(const std::string& name, const std::string& shape) {
+  return Entry(name, fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32",)"
+                                 R"( "shape": {}, "Max": 1, "Min": 0, "Mean": 0, "Norm": 1}})",
+                                 shape));
+}
+
+// One entry that no recorder writes costs its call alone.
+TEST_F(CallPlanTest, ADamagedEntryIsASkipOfItsCall) {
+  const auto plan =
+      Open(Dump({Entry("Torch.add.0.forward"), OfShape("Torch.add.1.forward", R"("[2, 2]")"),
+                 OfShape("Torch.add.2.forward", "[-1]"), R"("Torch.add.3.forward": 7)",
+                 R"("Torch.add.4.forward": [])",
+                 Entry("Torch.add.5.forward",
+                       R"({"type": "torch.Tensor", "shape": [2], "Max": 1, "Min": 0})"),
+                 R"("Torch.add.6.forward": {"input_args": 5, "input_kwargs": {}, "output": []})"}));
+  ASSERT_TRUE(plan) << plan.error().message();
+  const char* const causes[] = {
+      "",
+      "Torch.add.1.forward: shape has the wrong type (expected a list, got a text)",
+      "Torch.add.2.forward: shape holds a number that is no size (expected whole numbers from 0)",
+      "Torch.add.3.forward: the entry is no object",
+      "Torch.add.4.forward: the entry is no object",
+      "input_args.0: ",
+      "input_args: a number (expected a list)"};
+  ASSERT_EQ(plan->size(), std::size(causes));
+  for (size_t i = 0; i < std::size(causes); ++i) {
+    const auto call = plan->Prepare(i);
+    EXPECT_EQ(plan->call(i).name, fmt::format("Torch.add.{}", i));
+    EXPECT_EQ(call.has_value(), i == 0) << i;
+    if (call) continue;
+    EXPECT_EQ(call.error().cause, SkipCause::kBadArgument) << call.error().Text();
+    EXPECT_EQ(call.error().detail.find(causes[i]), 0U) << call.error().Text();
+    if (!plan->call(i).skip) continue;
+    EXPECT_TRUE(call.error().detail.ends_with(". Record that call again, or correct its entry"));
+  }
+}
+
+TEST_F(CallPlanTest, ADamagedEntryIsLikeNoOtherAndMattersOnlyWhereItIsRead) {
+  const auto plan = Open(Dump({Entry("Torch.add.0.forward"), R"("Torch.add.1.forward": 7)",
+                               R"("Torch.add.2.forward": 7)", R"("Torch.randn.7.forward": null)",
+                               Entry("Torch.add.8.forward"), R"("Module.a.A.forward.0": [])"}),
+                         {.dedupe = true});
+  ASSERT_TRUE(plan) << plan.error().message();
+  ASSERT_EQ(plan->size(), 4U);  // the last one is as the first one
+  EXPECT_EQ(plan->call(0).merged_calls, 1U);
+  EXPECT_EQ(plan->call(3).skip->cause, SkipCause::kRandom);
+  const std::string backward = R"("Torch.add.4.backward": [])";
+  const std::string dump = Dump({Entry("Torch.add.4.forward"), backward});
+  const auto forward = Open(dump)->Prepare(0);
+  ASSERT_TRUE(forward) << forward.error().Text();
+  ASSERT_TRUE(forward->backward_skip);
+  EXPECT_EQ(forward->backward_skip->Text().find("bad-argument: Torch.add.4.backward: the entry"),
+            0U);
+  EXPECT_FALSE(Open(dump, {.forward_only = true})->Prepare(0)->backward_skip);
+}
+
 TEST_F(CallPlanTest, AnEmptyRecordingIsNoError) {
   const auto plan = Open(Dump({}));
   ASSERT_TRUE(plan) << plan.error().message();
@@ -202,6 +274,17 @@ TEST_F(CallPlanTest, TheSameNameAgainReplacesTheEntryBefore) {
       Open(Dump({Entry("Torch.add.0.forward", "1"), Entry("Torch.add.0.forward", "2")}));
   ASSERT_EQ(plan->size(), 1u);
   EXPECT_EQ(*plan->Prepare(0)->args[0].As<int64_t>(), 2);
+  ASSERT_EQ(plan->warnings().size(), 1U);
+  EXPECT_EQ(plan->warnings()[0],
+            directory_.Path("dump.json") +
+                ": 1 entry has a name that the file had before, such as Torch.add.0.forward "
+                "(expected each once); the last of each name counts");
+  // A damaged one counts only where it is the last.
+  const std::string damaged = R"("Torch.add.0.forward": 3)";
+  const std::string good = Entry("Torch.add.0.forward");
+  EXPECT_FALSE(Open(Dump({damaged, good}))->call(0).skip);
+  EXPECT_TRUE(Open(Dump({good, damaged}))->call(0).skip);
+  EXPECT_TRUE(Contains(Open(Dump({good, damaged, good}))->warnings().at(0), "2 entries have"));
 }
 
 TEST_F(CallPlanTest, AFileThatChangesMeanwhileIsNotGuessedAt) {

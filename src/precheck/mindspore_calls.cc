@@ -411,6 +411,7 @@ struct MindSporePlan::Impl {
   std::vector<PlannedCall> calls;
   std::vector<std::string> warnings;
   std::unordered_map<std::string, size_t> place;  // of a call; only while it is read
+  OddEntries odd;
 
   void Take(const dump_json::VisitedCall& visited);
   plumbline::Status ReadHeader(const RunHeader& header);
@@ -433,6 +434,7 @@ void MindSporePlan::Impl::Take(const dump_json::VisitedCall& visited) {
   if (is_new) calls.emplace_back().name = name.call;
   PlannedCall& call = calls[found->second];
   EntryRange& range = name.direction == "forward" ? call.forward : call.backward;
+  odd.Add(visited, !range.empty());
   range = {visited.begin, visited.end};
   for (const auto& member : visited.call.members) call.cost += BytesIn(member.second);
 }
@@ -478,6 +480,8 @@ void MindSporePlan::Impl::Keep() {
       // The two frameworks draw other numbers.
       call.skip =
           Skip{SkipCause::kRandom, fmt::format("{} returns something else each time", call.api())};
+    } else {
+      call.skip = odd.WhyNot(call.name + ".forward");
     }
   }
   place.clear();
@@ -487,15 +491,15 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
   auto impl = std::make_shared<Impl>();
   impl->seed = seed;
   impl->path = dump_json;
-  size_t odd = 0;
-  std::string odd_name;
+  size_t others = 0;
+  std::string other_name;
   const auto take = [&](dump_json::VisitedCall&& visited) {
     // Neither framework's types alone are known yet; both are kept until the whole file is read.
     const std::string& name = visited.call.name;
     if (!IsCheckedInMindSpore(name, kMindSpore) && !IsCheckedInMindSpore(name, kMindTorch)) return;
     const std::string_view direction = SplitEntry(name).direction;
     if (direction != "forward" && direction != "backward") {
-      if (odd++ == 0) odd_name = name;
+      if (others++ == 0) other_name = name;
       return;
     }
     impl->Take(visited);
@@ -504,11 +508,12 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
   if (!dump) return UnreadableDump(dump.error(), dump_json);
   PL_TRY(impl->ReadHeader(dump->header));
   PL_TRY_ASSIGN(impl->file, File::OpenRead(dump_json));
-  if (odd > 0) {
+  if (others > 0) {
     impl->warnings.push_back(
         fmt::format("{}: {} neither forward nor backward and left out, such as {}", dump_json,
-                    CountText(odd, "entry is", "entries are"), odd_name));
+                    CountText(others, "entry is", "entries are"), other_name));
   }
+  impl->odd.Tell(dump_json, impl->warnings);
   impl->Keep();
   return MindSporePlan(std::move(impl));
 }
@@ -605,6 +610,7 @@ OrSkip<RecordedReturn> MindSporePlan::Impl::Recorded(const PlannedCall& planned,
 void MindSporePlan::Impl::PrepareBackward(const PlannedCall& planned, ValueBuilder& builder,
                                           MindSporeCall& made) const {
   const auto skip_it = [&](Skip skip) { made.call.backward_skip = std::move(skip); };
+  if (auto unread = odd.WhyNot(planned.name + ".backward")) return skip_it(*std::move(unread));
   OrSkip<Call> entry = Entry(planned.name, planned.backward);
   if (!entry) return skip_it(std::move(entry).error());
   auto gradients = Gradients(*entry, builder);

@@ -218,6 +218,23 @@ TEST_F(MindSporeCalls, ABackwardThatCannotBeBuiltLeavesTheForward) {
   EXPECT_EQ(made->call.backward_skip->cause, SkipCause::kBadArgument);
 }
 
+TEST_F(MindSporeCalls, ADamagedEntryCostsItsDirection) {
+  const std::string good = EntryJson(TensorJson("Float32", "[2]"));
+  const auto plan =
+      Open(R"("Mint.abs.0.forward": )" + good + R"(, "Mint.abs.0.backward": 3, )" +
+               R"("Mint.abs.1.forward": {"input_args": [)" + TensorJson("Float32", "\"[2]\"") +
+               R"(]}, "Mint.abs.2.forward": )" + good + R"(, "Mint.abs.2.forward": )" + good,
+           R"("task": "statistics", "framework": "mindspore")");
+  ASSERT_TRUE(plan) << plan.error().message();
+  const auto first = plan->Prepare(0);
+  ASSERT_TRUE(first) << first.error().Text();
+  EXPECT_EQ(first->call.backward_skip->Text().find("bad-argument: Mint.abs.0.backward: "), 0U);
+  EXPECT_EQ(plan->Prepare(1).error().Text().find("bad-argument: Mint.abs.1.forward: shape"), 0U);
+  EXPECT_TRUE(plan->Prepare(2));
+  ASSERT_EQ(plan->warnings().size(), 1U);
+  EXPECT_NE(plan->warnings()[0].find("such as Mint.abs.2.forward"), std::string::npos);
+}
+
 // Recordings with tensors.
 class MindSporeTensors : public MindSporeCalls {
  protected:

@@ -166,7 +166,8 @@ std::string ResumeOptions(const PrecheckOptions& options, const std::string& dev
   const PlanOptions& plan = options.plan;
   const bool has_config = !options.config_path.empty();
   add(!device.empty(), "--device_type", device);
-  if (options.devices != std::vector<int>{0}) {
+  // The CPU is one device, whatever numbers were given beside "auto".
+  if (device != "cpu" && options.devices != std::vector<int>{0}) {
     words += fmt::format(" -d {}", fmt::join(options.devices, " "));
   }
   add(has_config, "--config", options.config_path);
@@ -409,8 +410,9 @@ bool IsMindSpore(std::string_view framework) {
 
 Error OtherFramework(const PrecheckOptions& options, std::string_view framework,
                      std::string_view expected) {
-  return {ErrorCode::kInvalidArgument, fmt::format("{}: was recorded with {} (expected {})",
-                                                   options.dump_json, framework, expected)};
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: was recorded with {} (expected {}). Name a recording of {}",
+                      options.dump_json, framework, expected, expected)};
 }
 
 Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <limits>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/file/directory.h"
 #include "base/memory/digest.h"
 #include "base/text/json.h"
+#include "base/text/number_text.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -122,17 +125,72 @@ bool Covers(const std::vector<RowPlace>& parts, uint64_t size) {
   return at == size;
 }
 
+// What the details say of one direction of a call, row by row.
+class DirectionRows {
+ public:
+  // `place` is what stands behind the direction: ".output.1_0", ".input.out".
+  void Add(std::string_view place, CheckStatus status) {
+    constexpr std::string_view kOutput = ".output.";
+    has_any_ = true;
+    if (status == CheckStatus::kSkip) {
+      has_skipped_ = true;
+    } else {
+      worst_ = std::max(worst_, status);
+    }
+    if (!place.starts_with(kOutput)) return;
+    // Rows of one output stand together, and those of the next one behind them.
+    place.remove_prefix(kOutput.size());
+    int64_t output = -1;
+    std::from_chars(place.data(), place.data() + place.size(), output);
+    is_whole_ = is_whole_ && (output == last_ || output == last_ + 1) && output >= 0;
+    last_ = output;
+  }
+
+  [[nodiscard]] bool has_any() const { return has_any_; }
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
+  [[nodiscard]] CheckStatus status() const {
+    return worst_ == CheckStatus::kNone && has_skipped_ ? CheckStatus::kSkip : worst_;
+  }
+
+ private:
+  bool has_any_ = false, has_skipped_ = false, is_whole_ = true;
+  CheckStatus worst_ = CheckStatus::kNone;  // of those that were judged
+  int64_t last_ = -1;                       // output
+};
+
 // A call of the earlier run.
 struct Earlier {
   RowPlace row;
   ResultFiles::Done done;
-  bool has_details = false;
+  DirectionRows forward = {}, backward = {};
+  bool is_again = false;  // to be done again
+
+  [[nodiscard]] bool has_details() const { return forward.has_any() || backward.has_any(); }
+  // Whether the details hold what the result says. They have one row of a call that was not run.
+  [[nodiscard]] bool Agrees() const {
+    const bool is_skipped = done.forward == CheckStatus::kSkip &&
+                            done.backward == CheckStatus::kSkip && !backward.has_any();
+    return forward.is_whole() && backward.is_whole() && forward.status() == done.forward &&
+           (is_skipped || backward.status() == done.backward);
+  }
+};
+
+// How many there are, and which is the first.
+struct NamedCalls {
+  size_t count = 0;
+  std::string first;
+
+  void Add(std::string_view name) {
+    if (count++ == 0) first = name;
+  }
 };
 
 // What an earlier run wrote, before anything is changed.
 class EarlierRun {
  public:
-  EarlierRun(ResultForm form, bool retry_skipped) : form_(form), retry_skipped_(retry_skipped) {}
+  // `is_own`: no other tool has written rows, which need not agree.
+  EarlierRun(ResultForm form, bool retry_skipped, bool is_own)
+      : form_(form), retry_skipped_(retry_skipped), is_own_(is_own) {}
 
   plumbline::Status ReadResult(const std::string& path, const ResultFiles::IsPlanned& is_planned) {
     bool is_header = true;
@@ -154,27 +212,67 @@ class EarlierRun {
             details_.push_back({0, place.end});
             return CheckHeader(row, DetailsHeader(form_));
           }
+          if (row.empty()) return {};  // a blank line goes
           const std::string name = ReadName(row);
-          const auto call = calls_.find(std::string(CallOfOutput(name)));
-          if (call == calls_.end()) return {};
-          call->second.has_details = true;
-          AddOutput(name, row, call->second.done);
-          details_.push_back(place);
+          const std::string call_name(CallOfOutput(name));
+          const auto call = calls_.find(call_name);
+          if (call != calls_.end()) {
+            AddOutput(name, row, call->second);
+            outputs_.push_back({place, &call->second});
+          } else if (!retried_.contains(call_name)) {
+            // The rows of a call stand together.
+            if (std::exchange(last_stray_, call_name) != call_name) strays_.Add(name);
+          }
           return {};
         });
     if (!end) return end.error();
     return CheckHasHeader(path, details_);
   }
 
-  // A kill of the machine, or of a program that writes the result first, can leave a row without
-  // its details; that call is done again.
-  void DropCallsWithoutDetails() {
-    std::erase_if(calls_, [](const auto& call) {
-      return !call.second.has_details && call.first.find("dropout") == std::string::npos;
-    });
-    for (const auto& [name, call] : calls_) result_.push_back(call.row);
-    std::sort(result_.begin(), result_.end(),
-              [](const RowPlace& a, const RowPlace& b) { return a.begin < b.begin; });
+  // A kill of the machine, a program that writes the result first, or a hand can leave a row whose
+  // details are not there, not all of them, or others; that call is done again.
+  void DropWhatDoesNotAgree() {
+    std::vector<std::pair<const std::string, Earlier>*> order;
+    for (auto& call : calls_) order.push_back(&call);
+    std::ranges::sort(order, {}, [](const auto* call) { return call->second.row.begin; });
+    for (size_t i = 0; i < order.size(); ++i) {
+      auto& [name, call] = *order[i];
+      call.is_again = IsToDoAgain(name, call);
+      if (!call.is_again) continue;
+      unlike_.Add(name);
+      // What is cut out begins behind any row: the last ones of the call before may be gone, too.
+      if (!is_own_ || i == 0 || order[i - 1]->second.is_again) continue;
+      order[i - 1]->second.is_again = true;
+      ++doubtful_;
+    }
+    for (const auto* call : order) {
+      if (!call->second.is_again) result_.push_back(call->second.row);
+    }
+    for (const auto& [place, call] : outputs_) {
+      if (!call->is_again) details_.push_back(place);
+    }
+    outputs_.clear();
+    std::erase_if(calls_, [](const auto& call) { return call.second.is_again; });
+  }
+
+  // What is not as it was written, in words.
+  void Tell(const std::string& result_path, const std::string& details_path,
+            std::vector<std::string>& warnings) const {
+    if (unlike_.count > 0) {
+      warnings.push_back(fmt::format(
+          "{}: does not hold what {} says of {}, such as {} (rows are missing or were changed). {} "
+          "run again{}",
+          details_path, BaseName(result_path), CountText(unlike_.count, "call"), unlike_.first,
+          unlike_.count == 1 ? "It is" : "They are",
+          doubtful_ == 0 ? ""
+                         : fmt::format(", with {} before, whose last rows may be missing",
+                                       CountText(doubtful_, "call"))));
+    }
+    if (strays_.count > 0) {
+      warnings.push_back(fmt::format(
+          "{}: has no row of {} in {}, such as {}. Those of the recording are run again",
+          result_path, CountText(strays_.count, "call"), BaseName(details_path), strays_.first));
+    }
   }
 
   [[nodiscard]] const std::vector<RowPlace>& result() const { return result_; }
@@ -187,19 +285,30 @@ class EarlierRun {
   }
 
  private:
+  [[nodiscard]] bool IsToDoAgain(const std::string& name, const Earlier& call) const {
+    if (is_own_) return !call.Agrees();
+    // Release 1.2.2 writes no details of dropout.
+    return !call.has_details() && name.find("dropout") == std::string::npos;
+  }
+
   // What a row of the details says about its call. A cell that cannot be read says nothing.
-  void AddOutput(std::string_view name, const csv::Row& row, ResultFiles::Done& done) const {
+  void AddOutput(std::string_view name, const csv::Row& row, Earlier& call) const {
+    constexpr std::string_view kForward = ".forward", kBackward = ".backward";
     const std::vector<std::string_view> header = DetailsHeader(form_);
-    if (row.size() < header.size()) return;
-    const auto column = [&](std::string_view key) -> const std::string& {
-      return row[static_cast<size_t>(std::ranges::find(header, key) - header.begin())];
+    const auto column = [&](std::string_view key) -> std::string_view {
+      const auto at = static_cast<size_t>(std::ranges::find(header, key) - header.begin());
+      return at < row.size() ? std::string_view(row[at]) : std::string_view();
     };
     const CheckStatus status = ParseStatus(column("Status")).value_or(CheckStatus::kNone);
+    const std::string_view behind_call = name.substr(CallOfOutput(name).size());
+    const bool is_backward = behind_call.starts_with(kBackward);
+    ResultFiles::Done& done = call.done;
+    (is_backward ? call.backward : call.forward)
+        .Add(behind_call.substr(is_backward ? kBackward.size() : kForward.size()), status);
     if (status != CheckStatus::kSkip) {
       done.outputs += status == CheckStatus::kNone ? 0 : 1;
       return;
     }
-    const bool is_backward = name.find(".backward.output.") != std::string_view::npos;
     const bool is_why = (is_backward ? done.backward : done.forward) == CheckStatus::kSkip;
     if (is_why && !done.skip) done.skip = ParseSkip(column("Message"));
   }
@@ -224,16 +333,30 @@ class EarlierRun {
     }
     const ResultFiles::Done done{*forward, *backward, 0, {}};
     const bool skipped = done.forward == CheckStatus::kSkip || done.backward == CheckStatus::kSkip;
-    if (retry_skipped_ && skipped) return {};
+    if (retry_skipped_ && skipped) {
+      retried_.insert(std::move(name));
+      return {};
+    }
     // Upstream writes a second row where it fails after the first one, which says nothing new.
-    calls_.emplace(std::move(name), Earlier{place, done, false});
+    calls_.emplace(std::move(name), Earlier{place, done});
     return {};
   }
 
+  // A row of the details with its call.
+  struct Output {
+    RowPlace place;
+    const Earlier* call;
+  };
+
   ResultForm form_;
-  bool retry_skipped_;
+  bool retry_skipped_, is_own_;
   std::unordered_map<std::string, Earlier> calls_;
+  std::unordered_set<std::string> retried_;
+  std::vector<Output> outputs_;
   std::vector<RowPlace> result_, details_;  // what stays of each file, its header first
+  NamedCalls unlike_, strays_;  // calls whose details are not as they were; outputs of no call
+  std::string last_stray_;
+  size_t doubtful_ = 0;  // calls before those of `unlike_`
 };
 
 // One row with where it is to go.
@@ -502,10 +625,11 @@ plumbline::Status ResultFiles::WriteNew() {
 }
 
 plumbline::Status ResultFiles::ReadEarlier(const IsPlanned& is_planned) {
-  EarlierRun earlier(options_.form, options_.retry_skipped);
+  EarlierRun earlier(options_.form, options_.retry_skipped, earlier_facts_.has_value());
   PL_TRY(earlier.ReadResult(result_.path, is_planned));
   PL_TRY(earlier.ReadDetails(details_.path));
-  earlier.DropCallsWithoutDetails();
+  earlier.DropWhatDoesNotAgree();
+  earlier.Tell(result_.path, details_.path, warnings_);
   done_ = earlier.Done();
   kept_result_ = earlier.result();
   kept_details_ = earlier.details();

@@ -89,8 +89,9 @@ class ResultFiles {
                                     const ResultFilesOptions& options);
   // To be called between Resume() and the first change; of new files it does nothing. `facts` are
   // those of the options with what has become known meanwhile: kInvalidArgument where it differs.
-  // Rows of the details whose call has no row in the result, rows of the result without details
-  // (but for dropout, of which release 1.2.2 writes none) and a torn last line are taken out; each
+  // Taken out are: rows of the details whose call has no row in the result; calls whose details
+  // are missing or do not say what the result does (where another tool began the files, calls
+  // without details but for dropout, of which release 1.2.2 writes none); a torn last line. Each
   // file is replaced as a whole, so that a kill during this loses nothing either.
   plumbline::Status Begin(const std::optional<RunFacts>& facts = {});
 

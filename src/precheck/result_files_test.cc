@@ -325,6 +325,104 @@ TEST_F(RunFactsOfFiles, WhatBecomesKnownLaterIsHeldAgainstIt) {
   EXPECT_NE(begun.error().message().find("Ascend910B3"), std::string::npos);
 }
 
+// The rows of a file but for those that begin with `start`.
+std::string Without(const std::string& text, std::string_view start) {
+  std::string left;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find("\r\n", at) + 2;
+    const std::string row = text.substr(at, end - at);
+    if (!row.starts_with(start)) left += row;
+    at = end;
+  }
+  return left;
+}
+
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// Calls 1 to 9 of a run of this program: 3, 6 and 9 have two outputs and a backward, 7 is skipped.
+class EditedFiles : public RunFactsOfFiles {
+ protected:
+  void SetUp() override {
+    RunFactsOfFiles::SetUp();
+    auto files = ResultFiles::Resume(result_, IsPlanned, {.facts = SomeFacts()});
+    ASSERT_TRUE(files && files->Begin());
+    for (size_t i = 2; i < 10; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+    whole_result_ = ResultText();
+    whole_details_ = DetailsText();
+  }
+
+  // Files with these texts: the calls `again` are done again, one warning holds `told`, and then
+  // the files are whole.
+  void Expect(const std::string& result, const std::string& details,
+              const std::vector<size_t>& again, const std::string& told) {
+    SCOPED_TRACE(told);
+    Write(result_, result);
+    Write(details_, details);
+    auto files = ResultFiles::Resume(result_, IsPlanned, {.facts = SomeFacts()});
+    ASSERT_TRUE(files) << files.error().message();
+    std::vector<size_t> left;
+    for (size_t i = 1; i < 10; ++i) {
+      if (!files->done().contains(NameOf(i))) left.push_back(i);
+    }
+    EXPECT_EQ(left, again);
+    ASSERT_EQ(files->warnings().size(), told.empty() ? 0U : 1U);
+    if (!told.empty()) {
+      EXPECT_NE(files->warnings()[0].find(told), std::string::npos) << files->warnings()[0];
+    }
+    ASSERT_TRUE(files->Begin());
+    for (const size_t i : left) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+    ASSERT_TRUE(files->Sort(PlaceOf));
+    EXPECT_EQ(ResultText(), whole_result_);
+    EXPECT_EQ(DetailsText(), whole_details_);
+  }
+
+  std::string whole_result_, whole_details_;
+};
+
+TEST_F(EditedFiles, CallsWhoseDetailsWereCutAreToldAndDoneAgain) {
+  const std::string& result = whole_result_;
+  const std::string& details = whole_details_;
+  Expect(result, details, {}, "");
+  Expect(result, Without(details, "Torch.op.4."), {3, 4},
+         "does not hold what accuracy_checking_result_20250226101112.csv says of 1 call, such as "
+         "Torch.op.4 (rows are missing or were changed). It is run again, with 1 call before");
+  Expect(result, Without(details, "Torch.op.3.backward"), {2, 3}, "Torch.op.3 (");
+  Expect(result, Without(details, "Torch.op.3.forward.output.0"), {2, 3}, "Torch.op.3 (");
+  Expect(result, Without(details, "Torch.op.7."), {6, 7}, "Torch.op.7 (");
+  Expect(result, Without(details, "Torch.op.1."), {1}, "Torch.op.1 (");
+  // What the end of the file is cut in may be whole or not.
+  Expect(result, details.substr(0, details.find("Torch.op.6.backward")), {5, 6, 7, 8, 9},
+         "of 4 calls, such as Torch.op.6 (rows are missing or were changed). They are run again, "
+         "with 1 call before, whose last rows may be missing");
+}
+
+TEST_F(EditedFiles, CallsOfWhichTheFilesSayDifferentThingsAreDoneAgain) {
+  const std::string& result = whole_result_;
+  const std::string& details = whole_details_;
+  Expect(Replaced(result, "Torch.op.2,pass", "Torch.op.2,error"), details, {1, 2}, "Torch.op.2 (");
+  Expect(Replaced(result, "Torch.op.7,SKIP", "Torch.op.7,pass"), details, {6, 7}, "Torch.op.7 (");
+  Expect(result, Replaced(details, ",pass,", ",error,"), {1}, "Torch.op.1 (");
+  Expect(result, Replaced(details, ",pass,", ",fine,"), {1}, "Torch.op.1 (");
+}
+
+TEST_F(EditedFiles, DetailsOfCallsThatTheResultDoesNotNameAreTold) {
+  Expect(Without(whole_result_, "Torch.op.4,"), whole_details_, {4},
+         "has no row of 1 call in accuracy_checking_details_20250226101112.csv, such as "
+         "Torch.op.4.forward.output.0. Those of the recording are run again");
+  Expect(Without(Without(whole_result_, "Torch.op.3,"), "Torch.op.7,"), whole_details_, {3, 7},
+         "has no row of 2 calls");
+  // Those that are asked for again are no news.
+  const auto retried =
+      ResultFiles::Resume(result_, IsPlanned, {.retry_skipped = true, .facts = SomeFacts()});
+  ASSERT_TRUE(retried) << retried.error().message();
+  EXPECT_TRUE(retried->warnings().empty());
+  EXPECT_EQ(retried->done().size(), 8U);
+}
+
 TEST_F(RunFactsOfFiles, FilesOfAnotherToolAreTakenWithAWarning) {
   fs::remove(facts_);
   auto files = ResultFiles::Resume(result_, IsPlanned, {.facts = SomeFacts()});

@@ -121,6 +121,34 @@ def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:
                     "skip").returncode == 1
 
 
+@pytest.mark.parametrize("command", [("precheck",), ("msprobe", "acc_check", "-api_info")])
+def test_a_damaged_entry_costs_its_call(tmp_path: Path, command: tuple[str, ...]) -> None:
+    dump = small_model(2)
+    data = dump.document["data"] = json.loads(json.dumps(dump.document["data"]))  # shares nothing
+    data["Torch.add.0.forward"]["input_args"][0]["shape"] = "[4, 8]"
+    data["Functional.linear.0.forward"]["input_args"] = 7
+    del data["Functional.softmax.0.forward"]["input_args"][0]["dtype"]
+    data["Torch.topk.0.forward"]["input_args"][0]["shape"] = [-4, 8]
+    data["Functional.dropout.0.backward"] = None
+    text = dump.write(tmp_path).read_text()
+    # And one that stands twice.
+    (tmp_path / "dump.json").write_text(
+        text.replace('"data": {', '"data": {"Torch.add.1.forward": {"input_args": []}, '))
+    done = upstream(*command, tmp_path / "dump.json", "-o", tmp_path / "out", "--device_type",
+                    "cpu", "--fail-on", "skip")
+    assert done.returncode == (1 if command == ("precheck",) else 3), done.stderr
+    found = {row[0]: row[1:] for row in rows(tmp_path / "out")}
+    damaged = {name: row for name, row in found.items() if name.endswith(".0")}
+    assert len(damaged) == 5 == len(found) - len(damaged)
+    for row in damaged.values():
+        assert "SKIP" in row[:2] and row[2].startswith("bad-argument: "), row
+    assert "shape has the wrong type (expected a list, got a text)" in damaged["Torch.add.0"][2]
+    assert damaged["Functional.dropout.0"][:2] == ["pass", "SKIP"]
+    assert all(tuple(row) == GOOD for name, row in found.items() if name not in damaged)
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "1 entry has a name that the file had before, such as Torch.add.1.forward" in done.stderr
+
+
 def test_files_have_upstreams_form(tmp_path: Path) -> None:
     half, plain, image = tensor([4, 8], "float16"), tensor([4, 8]), tensor([1, 3, 4, 4])
     dump = Dump().call("Functional.relu.0", [half], [half], [half])
@@ -332,7 +360,7 @@ def upstream(*words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", [
     (*UPSTREAM, "run_ut"), (*UPSTREAM, "multi_run_ut", "-n", "2"), ("msprobe", "acc_check"),
-    ("msprobe", "multi_acc_check", "--num_splits=3", "-d", "0", "1")])
+    ("msprobe", "multi_acc_check", "--num_splits=3", "-d", "0")])
 def test_upstreams_commands_run(tmp_path: Path, command: tuple[str, ...]) -> None:
     dump = small_model().write(tmp_path)
     done = upstream(*command, "-api_info", dump, "-o", tmp_path / "out", "--device_type=cpu")
@@ -352,6 +380,10 @@ def test_upstreams_exit_statuses(tmp_path: Path) -> None:
     assert upstream(*run_ut).returncode == 2
     assert upstream(*run_ut, "-api_info", dump, "-d", "0", "0").returncode == 2
     assert upstream(*run_ut, "-api_info", dump, "-d", "-1").returncode == 2
+    done = upstream(*run_ut, "-api_info", dump, "--device_type", "cpu", "-d", "5")
+    assert done.returncode == 2 and done.stderr == (
+        "plumb precheck: -d: 5 with --device_type cpu (expected 0: the CPU is one device). Leave "
+        "-d out; -n gives the number of processes\n"), done.stderr
     assert upstream(*multi, "-api_info", dump, "-n", "65").returncode == 2
     assert upstream(*run_ut, "-api_info", link).returncode == 1
     assert upstream(*run_ut, "-api_info", tmp_path / "none.json").returncode == 1
@@ -462,6 +494,29 @@ def test_a_finished_run_is_told_again(finished: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("no wrong API in 5 calls (14 outputs judged; 5 calls by an "
                                   "earlier run)\n"), done.stdout
+
+
+@pytest.mark.parametrize(("kind", "cut", "again"), [
+    ("details", "Functional.dropout.0.", 2), ("details", "Torch.topk.0.backward", 2),
+    ("result", "Torch.add.0,", 1), ("result", "Functional.dropout.0,", 1)])
+def test_rows_cut_by_hand_are_told_and_written_again(finished: Path, tmp_path: Path, kind: str,
+                                                     cut: str, again: int) -> None:
+    for path in (finished / "out").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    first = precheck(finished / "dump.json", tmp_path, "--csv_path", result_file(tmp_path),
+                     "--sorted", "--format", "csv")
+    assert (first.returncode, first.stderr) == (0, "")
+    whole = {kind: result_file(tmp_path, kind).read_bytes() for kind in ("result", "details")}
+    left = [line for line in whole[kind].splitlines(keepends=True)
+            if not line.startswith(cut.encode())]
+    result_file(tmp_path, kind).write_bytes(b"".join(left))
+    done = precheck(finished / "dump.json", tmp_path, "--csv_path", result_file(tmp_path),
+                    "--sorted", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n") == 1 and "run again" in done.stderr, done.stderr
+    assert f"{cut.split('.0')[0]}.0" in done.stderr
+    assert f"; {5 - again} calls by an earlier run)" in done.stdout, done.stdout
+    assert {kind: result_file(tmp_path, kind).read_bytes() for kind in whole} == whole
 
 
 def test_results_without_their_run_are_taken_with_a_warning(finished: Path,

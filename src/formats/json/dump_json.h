@@ -120,6 +120,8 @@ struct VisitedCall {
   Call call;
   size_t begin = 0;
   size_t end = 0;
+  // Why its value is none of an entry; then `call` has a name alone. Of VisitDumpFile() only.
+  std::string problem = {};
 };
 // Like ParseDump, but hands every entry to `visit` instead of keeping it: memory for one entry at a
 // time. The result has no calls; names that occur again are visited again and not counted, and
@@ -127,7 +129,8 @@ struct VisitedCall {
 Result<DumpFile> VisitDump(std::string_view text, bool salvage,
                            const std::function<void(VisitedCall&&)>& visit);
 
-// The same of a file, which is loaded and given back as it is read. Errors as ReadDump.
+// The same of a file, which is loaded and given back as it is read. An entry whose value is of a
+// wrong type is no error: it is visited with its `problem`. Errors else as ReadDump.
 Result<DumpFile> VisitDumpFile(const std::string& path, bool salvage,
                                const std::function<void(VisitedCall&&)>& visit);
 // The entry `name` again from the text of its value. kCorrupt, kUnsupported as ParseDump.

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -5,6 +6,7 @@
 #include <vector>
 
 #include "base/file/file.h"
+#include "base/file/test_directory.h"
 #include "formats/json/dump_json.h"
 
 namespace plumbline::dump_json {
@@ -414,6 +416,41 @@ TEST(DumpJsonReader, EntriesAreVisitedInAFileAndReadAgainFromTheirPlaces) {
   ASSERT_TRUE(file.has_value());
   EXPECT_EQ(visits, whole.calls.size());
   EXPECT_EQ(file->header.task, "statistics");
+}
+
+TEST(DumpJsonReader, InAFileAnEntryOfAWrongTypeIsVisitedWithWhatIsWrong) {
+  const testing::TestDirectory directory;
+  const std::string good = R"({"type": "a", "dtype": "b", "shape": [2], "Max": 1})";
+  const std::string bad = R"({"type": "a", "dtype": "b", "shape": "[2]"})";
+  const std::string text = fmt::format(
+      R"({{"level": "L1", "data": {{"a": {{"x": {0}}}, "b": {{"x": [1, {1}], "y": {0}}}, "c": 3,)"
+      R"( "d": {{"x": {0}}}}}, "task": "tensor"}})",
+      good, bad);
+  // Also where the file is loaded in pieces, a cut in the middle of the entry.
+  for (const size_t blanks : {size_t{0}, (size_t{4} << 20) - text.find("[1, {")}) {
+    const std::string path = directory.Path("dump.json");
+    ASSERT_TRUE(WriteFileAtomically(path, std::string(blanks, ' ') + text, /*durable=*/false));
+    std::vector<std::string> told;
+    const auto file = VisitDumpFile(path, false, [&](VisitedCall&& visited) {
+      told.push_back(visited.call.name + "|" + visited.problem);
+      EXPECT_EQ(visited.call.members.empty(), !visited.problem.empty());
+    });
+    ASSERT_TRUE(file.has_value()) << file.error().message();
+    EXPECT_EQ(file->header.task, "tensor");
+    ASSERT_EQ(told.size(), 4U);
+    EXPECT_EQ(told[0], "a|");
+    EXPECT_TRUE(told[1].starts_with(
+        "b|b: shape has the wrong type (expected a list, got a text) (before byte"))
+        << told[1];
+    EXPECT_TRUE(told[2].starts_with("c|c: the entry is no object (byte ")) << told[2];
+    EXPECT_EQ(told[3], "d|");
+    // Of others it stays an error, and so does damage of the text.
+    EXPECT_FALSE(ReadDump(path, false).has_value());
+    EXPECT_FALSE(VisitDump(text, false, [](VisitedCall&&) {}).has_value());
+  }
+  const std::string path = directory.Path("cut.json");
+  ASSERT_TRUE(WriteFileAtomically(path, text.substr(0, text.find("[2]\"") + 6), false));
+  EXPECT_FALSE(VisitDumpFile(path, false, [](VisitedCall&&) {}).has_value());
 }
 
 TEST(DumpJsonReader, AnEntryAloneIsAnObjectAndNothingElse) {

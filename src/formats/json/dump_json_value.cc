@@ -440,7 +440,8 @@ class DumpReader {
       : feed_(text, kMaxValueDepth + kOuterDepth),
         in_(feed_.in()),
         values_(feed_),
-        visit_(std::move(visit)) {}
+        visit_(std::move(visit)),
+        visits_problems_(true) {}
 
   Result<DumpFile> Run(bool salvage) {
     Status read = ReadDocument();
@@ -562,12 +563,13 @@ class DumpReader {
       Call call;
       size_t begin = 0;
       bool has_entry = false;
-      PL_TRY(feed_.Read([&] { return ReadNextEntry(call, begin, has_entry); }));
+      std::string problem;
+      PL_TRY(feed_.Read([&] { return ReadNextEntry(call, begin, has_entry, problem); }));
       if (!has_entry) return {};
       complete_ = in_.offset();
       ++entries_;
       if (visit_) {
-        visit_({std::move(call), begin, complete_});
+        visit_({std::move(call), begin, complete_, std::move(problem)});
         feed_.Release(complete_);
       } else {
         Keep(std::move(call));
@@ -575,7 +577,7 @@ class DumpReader {
     }
   }
 
-  Status ReadNextEntry(Call& call, size_t& begin, bool& has_entry) {
+  Status ReadNextEntry(Call& call, size_t& begin, bool& has_entry, std::string& problem) {
     std::string_view key;
     has_entry = in_.NextMember(key);
     if (in_.failed()) return in_.error();
@@ -584,7 +586,17 @@ class DumpReader {
     call.name = key;
     in_.Peek();  // steps over blanks
     begin = in_.offset();
-    return ReadEntry(call);
+    problem.clear();
+    if (!visits_problems_) return ReadEntry(call);
+    const json::Reader at_value = in_;
+    const Status read = ReadEntry(call);
+    if (read || in_.failed()) return read;
+    // The text is in order, and what it holds is none of an entry.
+    in_ = at_value;
+    if (!in_.SkipValue()) return in_.error().In(call.name);
+    problem = read.error().message();
+    call.members.clear();
+    return {};
   }
 
   void Keep(Call&& call) {
@@ -625,6 +637,7 @@ class DumpReader {
   DumpFile file_;
   EntryFacts facts_;
   std::function<void(VisitedCall&&)> visit_;
+  bool visits_problems_ = false;  // else they are errors
   const KeepEntry* keep_ = nullptr;
   bool in_data_ = false;
   uint64_t entries_ = 0;  // complete ones
