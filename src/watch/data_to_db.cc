@@ -184,7 +184,6 @@ MicroSteps::Place MicroSteps::Of(std::string_view name) const {
 
 namespace {
 
-using trend_db::Metric;
 using trend_db::Row;
 using trend_db::Tag;
 using Parts = std::vector<std::string_view>;
@@ -226,8 +225,8 @@ bool IsFrameworkTensor(const TensorRecord& tensor) {
 // Collects the rows of one call.
 class RowMaker {
  public:
-  RowMaker(Metric metric, std::string target, int64_t micro_step)
-      : metric_(metric), target_(std::move(target)), micro_step_(micro_step) {}
+  RowMaker(DumpMetric metric, std::string target, int64_t micro_step)
+      : metric_(static_cast<size_t>(metric)), target_(std::move(target)), micro_step_(micro_step) {}
 
   // Every tensor in `value`; `tail` is its path below the call.
   void AddAll(const Value& value, const std::string& tail) {
@@ -267,7 +266,7 @@ class RowMaker {
     rows_.push_back(std::move(row));
   }
 
-  Metric metric_;
+  size_t metric_;
   std::string target_;
   int64_t micro_step_;
   std::vector<Row> rows_;
@@ -316,6 +315,10 @@ std::optional<double> TrendValue(const Statistic& statistic) {
   } else {
     return std::nullopt;
   }
+  return TrendValue(value);
+}
+
+std::optional<double> TrendValue(double value) {
   if (std::isnan(value)) return std::nullopt;
   if (std::isinf(value)) return std::copysign(kLargest + 1, value);
   return std::clamp(value, -kLargest, kLargest);
@@ -329,22 +332,22 @@ std::vector<Row> TrendRows(const Call& call) {
   parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(*at));
   const std::optional<int64_t> number = ParseNatural(parts.back());
   if (number && parts.size() > 1) parts.pop_back();
-  const auto maker = [&](Metric metric) {
+  const auto maker = [&](DumpMetric metric) {
     return RowMaker(metric, Join(parts), parts.empty() ? 0 : number.value_or(0));
   };
   if (direction == kParametersGrad) {
-    RowMaker rows = maker(Metric::kParametersGrad);
+    RowMaker rows = maker(DumpMetric::kParametersGrad);
     for (const auto& [name, value] : call.members) rows.AddParameter(value, name);
     return rows.Take();
   }
   if (direction == kBackward) {
-    RowMaker rows = maker(Metric::kBackward);
+    RowMaker rows = maker(DumpMetric::kBackward);
     rows.AddMember(call, dump_json::kInput, kInputPart);
     rows.AddMember(call, dump_json::kOutput, dump_json::kOutput);
     return rows.Take();
   }
-  RowMaker rows =
-      maker(IsTrue(call.Find(dump_json::kIsRecompute)) ? Metric::kRecompute : Metric::kForward);
+  RowMaker rows = maker(IsTrue(call.Find(dump_json::kIsRecompute)) ? DumpMetric::kRecompute
+                                                                   : DumpMetric::kForward);
   rows.AddMember(call, dump_json::kInputArgs, kInputPart);
   rows.AddMember(call, dump_json::kInputKwargs, kKeywordPart);
   rows.AddMember(call, dump_json::kOutput, dump_json::kOutput);
@@ -390,6 +393,15 @@ std::vector<Tag> TrendTags(const Row& row) {
 namespace {
 
 constexpr std::string_view kDatabase = "dump_data.trend.db";
+
+trend_db::Form DumpForm() {
+  trend_db::Form form;
+  form.metrics = {"forward", "backward", "recompute", "parameters_grad"};
+  form.statistics = {"norm", "max", "min", "mean"};
+  form.statistics_of.assign(form.metrics.size(), "norm,max,min,mean");
+  return form;
+}
+
 constexpr std::string_view kProcess = "proc";
 
 struct RankFiles {
@@ -401,43 +413,6 @@ struct StepFiles {
   int64_t step = 0;
   std::vector<RankFiles> ranks;
 };
-
-Result<NameMapping> ReadMapping(const std::string& path) {
-  NameMapping mapping;
-  if (path.empty()) return mapping;
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  const auto wrong = [&](std::string_view problem) {
-    return Error(
-        ErrorCode::kCorrupt,
-        fmt::format("{}: {} (expected {{\"old text\": \"new text\", ...}})", path, problem));
-  };
-  json::Reader in(text);
-  if (in.Peek() != json::Kind::kObject) return wrong("no JSON object");
-  std::string_view key, value;
-  in.EnterObject();
-  while (in.NextMember(key)) {
-    std::string old_text(key);
-    if (old_text.empty()) return wrong("an old text is empty");
-    if (in.Peek() != json::Kind::kString) {
-      return wrong(fmt::format("the new text of \"{}\" is no text", old_text));
-    }
-    if (!in.ReadString(value)) break;
-    mapping.emplace_back(std::move(old_text), value);
-  }
-  if (in.failed() || !in.ReadEnd()) return in.error().In(path);
-  KeepLastOfEach(mapping, [](const auto& row) -> const std::string& { return row.first; });
-  return mapping;
-}
-
-// Directories of the training monitor: {time}-rank{R}-{words}.
-bool IsMonitorName(std::string_view name) {
-  constexpr std::string_view kMark = "-rank";
-  const size_t at = name.find(kMark);
-  if (at == std::string_view::npos) return false;
-  const std::string_view rest = name.substr(at + kMark.size());
-  const size_t digits = rest.find_first_not_of("0123456789");
-  return digits != 0 && digits != std::string_view::npos && rest[digits] == '-';
-}
 
 uint64_t ProcessId(std::string_view name) {
   uint64_t pid = 0;
@@ -471,13 +446,6 @@ class Scanner {
 
  private:
   static Error NoSteps(const std::string& data) {
-    const auto names = ListDirectory(data);
-    if (names && std::any_of(names->begin(), names->end(), IsMonitorName)) {
-      return Error(ErrorCode::kUnsupported,
-                   fmt::format("{}: data of the training monitor, which cannot be imported yet "
-                               "(expected step directories of a dump)",
-                               data));
-    }
     return Error(ErrorCode::kNotFound,
                  fmt::format("{}: no step directory (expected names such as step0). Name the "
                              "directory that holds them.",
@@ -618,7 +586,7 @@ class Importer {
       row.rank = rank;
       row.step = step;
       PL_TRY_ASSIGN(const bool added, writer_.Add(row));
-      ++(added ? report_.rows[static_cast<size_t>(row.metric)] : report_.left_out);
+      ++(added ? report_.rows[row.metric] : report_.left_out);
     }
     return {};
   }
@@ -653,6 +621,46 @@ Status ImportAll(const std::vector<StepFiles>& steps, Importer& importer,
 
 }  // namespace
 
+Result<NameMapping> ReadMapping(const std::string& path) {
+  NameMapping mapping;
+  if (path.empty()) return mapping;
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  const auto wrong = [&](std::string_view problem) {
+    return Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: {} (expected {{\"old text\": \"new text\", ...}})", path, problem));
+  };
+  json::Reader in(text);
+  if (in.Peek() != json::Kind::kObject) return wrong("no JSON object");
+  std::string_view key, value;
+  in.EnterObject();
+  while (in.NextMember(key)) {
+    std::string old_text(key);
+    if (old_text.empty()) return wrong("an old text is empty");
+    if (in.Peek() != json::Kind::kString) {
+      return wrong(fmt::format("the new text of \"{}\" is no text", old_text));
+    }
+    if (!in.ReadString(value)) break;
+    mapping.emplace_back(std::move(old_text), value);
+  }
+  if (in.failed() || !in.ReadEnd()) return in.error().In(path);
+  KeepLastOfEach(mapping, [](const auto& row) -> const std::string& { return row.first; });
+  return mapping;
+}
+
+Result<NewTrendDb> NewDatabase(const std::string& output, std::string_view name,
+                               trend_db::Form form, trend_db::TagsOf tags_of) {
+  PL_TRY(MakeDirectories(output));
+  const std::string path = JoinPath(output, name);
+  const PathKind old = KindOf(path);
+  if (old == PathKind::kDirectory) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: a directory (expected a file or nothing)", path));
+  }
+  PL_TRY_ASSIGN(trend_db::Writer writer, trend_db::Writer::Create(path, std::move(form), tags_of));
+  return NewTrendDb{std::move(writer), path, old != PathKind::kMissing};
+}
+
 Result<DataToDbReport> DataToDb(const std::string& data, const std::string& output,
                                 const DataToDbOptions& options) {
   DataToDbReport report;
@@ -663,24 +671,21 @@ Result<DataToDbReport> DataToDb(const std::string& data, const std::string& outp
   } else {
     PL_TRY_ASSIGN(report.micro_steps, CanTellMicroSteps(steps, report));
   }
-  PL_TRY(MakeDirectories(output));
-  report.path = JoinPath(output, kDatabase);
-  const PathKind old = KindOf(report.path);
-  if (old == PathKind::kDirectory) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: a directory (expected a file or nothing)", report.path));
-  }
-  PL_TRY_ASSIGN(trend_db::Writer writer, trend_db::Writer::Create(report.path, &TrendTags));
-  Importer importer(writer, mapping, report);
+  trend_db::Form form = DumpForm();
+  report.metrics = form.metrics;
+  report.rows.resize(form.metrics.size());
+  PL_TRY_ASSIGN(NewTrendDb database, NewDatabase(output, kDatabase, std::move(form), &TrendTags));
+  report.path = database.path;
+  Importer importer(database.writer, mapping, report);
   PL_TRY(ImportAll(steps, importer, options, report));
-  report.targets = writer.target_count();
+  report.targets = database.writer.target_count();
   if (report.targets == 0) {
     return Error(
         ErrorCode::kNotFound,
         fmt::format("{}: no recorded tensor in any dump.json, so there is no trend", data));
   }
-  PL_TRY(writer.Finish({report.max_rank, report.min_step, report.max_step}));
-  if (old != PathKind::kMissing) {
+  PL_TRY(database.writer.Finish({report.max_rank, report.min_step, report.max_step}));
+  if (database.is_replacement) {
     report.warnings.push_back(fmt::format("{}: the existing database was replaced", report.path));
   }
   return report;

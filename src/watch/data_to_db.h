@@ -3,7 +3,6 @@
 #ifndef PLUMBLINE_WATCH_DATA_TO_DB_H_
 #define PLUMBLINE_WATCH_DATA_TO_DB_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -65,6 +64,9 @@ class MicroSteps {
 
 // One entry of dump.json -> rows of the trend database, and the tags of a row.
 
+// Metrics of a dump, in order of their numbers.
+enum class DumpMetric : uint8_t { kForward, kBackward, kRecompute, kParametersGrad };
+
 // Old text -> new text, in the order in which they are applied.
 using NameMapping = std::vector<std::pair<std::string, std::string>>;
 
@@ -74,6 +76,7 @@ std::string MapName(std::string name, const NameMapping& mapping);
 // The number that the database holds for a statistic: NaN and absent are nothing, truth is 1 or 0,
 // +-Inf is +-1000000001, anything else beyond +-1e9 is +-1e9.
 std::optional<double> TrendValue(const Statistic& statistic);
+std::optional<double> TrendValue(double value);
 
 // The rows of `call`, whose name is mapped already; rank and step are left 0. One row per tensor,
 // whatever its dtype, keyword arguments and nested values included. Empty for an entry that is
@@ -83,21 +86,25 @@ std::vector<trend_db::Row> TrendRows(const Call& call);
 // See docs/formats/trend_db.md. Empty for names of fewer than three components.
 std::vector<trend_db::Tag> TrendTags(const trend_db::Row& row);
 
-// `plumb data2db`: the steps of a dump directory as one database for the trend viewer.
+// `plumb data2db`: the steps of a dump directory, or what a training monitor wrote, as one database
+// for the trend viewer.
 
 struct DataToDbOptions {
-  std::string mapping_path;         // JSON object {old text: new text}; empty: none
-  std::optional<bool> micro_steps;  // nothing: where the modules have one root
+  std::string mapping_path;  // JSON object {old text: new text}; empty: none
+  // Nothing: of a dump where the modules have one root, of a monitor always.
+  std::optional<bool> micro_steps;
   // Called before each file.
   std::function<void(uint64_t done, uint64_t all)> progress;
 };
 
 struct DataToDbReport {
   std::string path;
-  std::array<uint64_t, 4> rows = {};  // by trend_db::Metric
+  std::vector<std::string> metrics;
+  std::vector<uint64_t> rows;  // of each metric
   uint64_t targets = 0;
-  uint64_t left_out = 0;  // rows with the key of an earlier one
-  uint64_t steps = 0;     // directories
+  uint64_t left_out = 0;     // rows with the key of an earlier one
+  uint64_t steps = 0;        // of a dump: directories
+  uint64_t directories = 0;  // of a monitor
   int64_t max_rank = 0, min_step = 0, max_step = 0;
   bool micro_steps = false;
   std::vector<std::string> notes;     // what the scan decided
@@ -107,11 +114,21 @@ struct DataToDbReport {
 // Imports step{N}/rank{R}/dump.json below `data` into `output`/dump_data.trend.db, which appears
 // when it is complete; `output` is made if missing. Memory: one entry of a dump.json at a time, the
 // names of one file, and one record per target.
-// kNotFound (no directory, no recording, no tensor), kUnsupported (data of the monitor), kCorrupt
-// (dump.json, construct.json or the mapping), kInvalidArgument, kIo. After an error there is no new
-// database, and an old one stays.
+// kNotFound (no directory, no recording, no tensor), kCorrupt (dump.json, construct.json or the
+// mapping), kInvalidArgument, kIo. After an error there is no new database, and an old one stays.
 Result<DataToDbReport> DataToDb(const std::string& data, const std::string& output,
                                 const DataToDbOptions& options);
+
+// Shared with monitor_to_db.h: the mapping file (empty: none), and the database in `output`, which
+// is made if missing.
+Result<NameMapping> ReadMapping(const std::string& path);
+struct NewTrendDb {
+  trend_db::Writer writer;
+  std::string path;
+  bool is_replacement = false;  // of an old database, once it is finished
+};
+Result<NewTrendDb> NewDatabase(const std::string& output, std::string_view name,
+                               trend_db::Form form, trend_db::TagsOf tags_of);
 
 }  // namespace plumbline
 

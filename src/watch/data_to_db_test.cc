@@ -105,7 +105,6 @@ TEST(MicroSteps, CountsOfTheFileWin) {
   EXPECT_EQ(MicroSteps::Derive(tree, {}).error().code(), ErrorCode::kCorrupt);
 }
 
-using trend_db::Metric;
 using trend_db::Row;
 using trend_db::Tag;
 
@@ -140,22 +139,22 @@ TEST(TrendRows, ValuesAreClippedAndNaNIsNothing) {
 TEST(TrendRows, NameBecomesMetricTargetAndNumber) {
   struct Case {
     const char *name, *member;
-    Metric metric;
+    DumpMetric metric;
     const char* target;
     int64_t number;
   };
   const Case cases[] = {
-      {"Functional.linear.3.forward", "output", Metric::kForward, "Functional.linear.output.0", 3},
-      {"Module.a.B.forward.2", "input_args", Metric::kForward, "Module.a.B.input.0", 2},
-      {"Module.a.B.backward.2", "input", Metric::kBackward, "Module.a.B.input.0", 2},
-      {"Module.forward.B.backward.2", "output", Metric::kBackward, "Module.forward.B.output.0", 2},
-      {"Module.a.B.parameters_grad", "w", Metric::kParametersGrad, "Module.a.B.w", 0},
-      {"Module.a.B.parameters_grad.1", "w", Metric::kParametersGrad, "Module.a.B.w", 1},
+      {"Functional.linear.3.forward", "output", DumpMetric::kForward, "Functional.linear.output.0", 3},
+      {"Module.a.B.forward.2", "input_args", DumpMetric::kForward, "Module.a.B.input.0", 2},
+      {"Module.a.B.backward.2", "input", DumpMetric::kBackward, "Module.a.B.input.0", 2},
+      {"Module.forward.B.backward.2", "output", DumpMetric::kBackward, "Module.forward.B.output.0", 2},
+      {"Module.a.B.parameters_grad", "w", DumpMetric::kParametersGrad, "Module.a.B.w", 0},
+      {"Module.a.B.parameters_grad.1", "w", DumpMetric::kParametersGrad, "Module.a.B.w", 1},
   };
   for (const Case& c : cases) {
     const std::vector<Row> rows = RowsOf(c.name, c.member);
     ASSERT_EQ(rows.size(), 1U) << c.name;
-    EXPECT_EQ(rows[0].metric, c.metric) << c.name;
+    EXPECT_EQ(rows[0].metric, static_cast<size_t>(c.metric)) << c.name;
     EXPECT_EQ(rows[0].target, c.target) << c.name;
     EXPECT_EQ(rows[0].micro_step, c.number) << c.name;
   }

@@ -1,4 +1,4 @@
-"""plumb data2db against the data2db of upstream 26.2.0 on the same dumps.
+"""plumb data2db against the data2db of upstream 26.2.0 on the same dumps and monitor files.
 
 Upstream leaves out tensors of other dtypes than float16, float32 and bfloat16, keyword arguments,
 nested values and, with micro steps, calls outside of a root; plumbline's database holds these
@@ -7,6 +7,7 @@ besides (tests/python/test_data2db.py). Everything that upstream stores must be 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -25,15 +26,16 @@ TAGS = """SELECT target_name, t.metric_id, tag_name, category FROM monitoring_ta
     JOIN tag_target_mapping USING (tag_id) JOIN monitoring_targets USING (target_id)"""
 
 
-def both(request: pytest.FixtureRequest, data: Path, micro_step: str) -> tuple[Path, Path]:
-    """Upstream's and plumbline's database of the dump."""
+def both(request: pytest.FixtureRequest, data: Path, micro_step: str,
+         database: str = DATABASE) -> tuple[Path, Path]:
+    """Upstream's and plumbline's database of the data."""
     python = upstream_python("26.2.0")
     program = os.environ.get("PLUMB") or str(request.getfixturevalue("plumb"))
     for name, command in (("upstream", python.with_name("msprobe")), ("own", program)):
         done = run([command, "data2db", "--db", data.parent / name, "--data", data,
                     "--micro_step", micro_step], timeout=300)
         assert done.returncode == 0, done.stderr[-4000:]
-    return data.parent / "upstream" / DATABASE, data.parent / "own" / DATABASE
+    return data.parent / "upstream" / database, data.parent / "own" / database
 
 
 def test_every_row_and_tag_of_upstream(request, tmp_path):
@@ -69,11 +71,64 @@ def test_micro_steps_of_one_root(request, tmp_path):
 
 def test_schema_differs_in_the_misspelt_table_alone(request, tmp_path):
     write(tmp_path / "out" / "step0" / "rank0", *tree(1))
-    texts = []
-    for path in both(request, tmp_path / "out", "true"):
-        words = [" ".join(sql.replace("IF NOT EXISTS ", "").split()).replace("( ", "(")
-                 .replace(" )", ")").replace(" (", "(")
-                 for (sql,) in query(path, "SELECT sql FROM sqlite_master WHERE sql NOT NULL "
-                                           "ORDER BY name")]
-        texts.append([text.replace("monitoring_target(", "monitoring_targets(") for text in words])
-    assert [t.lower() for t in texts[0]] == [t.lower() for t in texts[1]]
+    theirs, ours = both(request, tmp_path / "out", "true")
+    assert normalized_schema(theirs) == normalized_schema(ours)
+
+
+def normalized_schema(path: Path) -> list[str]:
+    words = [" ".join(sql.replace("IF NOT EXISTS ", "").split()).replace("( ", "(")
+             .replace(" )", ")").replace(" (", "(")
+             for (sql,) in query(path, "SELECT sql FROM sqlite_master WHERE sql NOT NULL "
+                                       "ORDER BY name")]
+    return [text.replace("monitoring_target(", "monitoring_targets(").lower() for text in words]
+
+
+MONITOR_CONFIG = {
+    "targets": {}, "xy_distribution": True, "wg_distribution": True, "mv_distribution": True,
+    "param_distribution": True, "mg_direction": True, "step_count_per_record": 2,
+    "ops": ["norm", "min", "max", "mean", "nans", "zeros"]}
+
+
+@pytest.fixture(scope="module", params=["1.2.2", "26.2.0"])
+def monitored(request, tmp_path_factory) -> Path:
+    """What TrainerMon of that release wrote, as two ranks: one is a copy."""
+    root = tmp_path_factory.mktemp("monitor")
+    config = root / "config.json"
+    config.write_text(json.dumps(MONITOR_CONFIG))
+    done = run([upstream_python(request.param), "-W", "ignore",
+                Path(__file__).with_name("record_monitor.py"), config, root / "out"], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    [rank0] = (root / "out").iterdir()
+    shutil.copytree(rank0, rank0.with_name(rank0.name.replace("rank0", "rank3")))
+    return root / "out"
+
+
+MONITOR_TREND = """SELECT rank, step, target_name, vpp_stage, micro_step, metric_name, norm, min,
+    max, zeros, nans, mean FROM trend_data JOIN monitoring_targets USING (target_id)
+    JOIN monitoring_metrics USING (metric_id)"""
+
+
+@pytest.mark.parametrize("micro_step", ["true", "false"])
+def test_every_row_of_a_monitor(request, monitored, micro_step):
+    theirs, ours = both(request, monitored, micro_step, "monitor_data.trend.db")
+    rows = [set(query(path, MONITOR_TREND)) for path in (theirs, ours)]
+    assert len(rows[0]) > 200
+    # Upstream leaves out the file of parameters of 1.2.2.
+    extra = {row[5] for row in rows[1] - rows[0]}
+    is_first = any(monitored.glob("*/param_0-1.csv"))
+    assert rows[0] <= rows[1] and extra == ({"param_origin"} if is_first else set())
+    tags = [set(query(path, TAGS.replace("t.metric_id", "metric_name").replace(
+        "JOIN tag_target", "JOIN monitoring_metrics USING (metric_id) JOIN tag_target")))
+        for path in (theirs, ours)]
+    assert len(tags[0]) > 50
+    assert tags[0] == {row for row in tags[1] if row[1] not in extra}
+    for column in ("min_step", "max_step", "max_rank"):
+        values = [query(path, f"SELECT {column} FROM global_stats") for path in (theirs, ours)]
+        assert values[0] == values[1], column
+    if not is_first:  # else ours has a metric more
+        assert query(theirs, "SELECT * FROM monitoring_metrics") == query(
+            ours, "SELECT * FROM monitoring_metrics")
+        schemas = [normalized_schema(path) for path in (theirs, ours)]
+        for texts in schemas:  # upstream's columns of global_stats stand in no order
+            texts[0] = "".join(sorted(texts[0].removesuffix(")").partition("(")[2].split(", ")))
+        assert schemas[0] == schemas[1]

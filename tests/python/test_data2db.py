@@ -299,7 +299,7 @@ def small(tmp_path: Path) -> Path:
     (["--process_num", "129"], 2, "Maximum supported process_num is 128"),
     (["--process_num", "two"], 2, "process_num must be a positive integer"),
     (["--format", "csv"], 2, "--format"),
-    (["--format", "monitor"], 4, "monitor"),
+    (["--format", "monitor"], 3, "no directory of a monitor"),
     (["--micro_step", "yes"], 2, "--micro_step"),
     (["--mapping", "missing.json"], 3, "missing.json"),
 ])
@@ -328,13 +328,29 @@ def test_nothing_to_import(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     refused(tmp_path / "a", 3, "no step directory")
     (tmp_path / "a" / "Nov21_19-41-30-rank0-abc").mkdir()
-    refused(tmp_path / "a", 4, "training monitor")
+    refused(tmp_path / "a", 3, "no csv file")
     (tmp_path / "a" / "step0" / "rank0").mkdir(parents=True)
     refused(tmp_path / "a", 3, "rank0: no dump.json")
     write(tmp_path / "b" / "step0" / "rank0", {"Torch.add.0.forward": api(tensor())})
     refused(tmp_path / "b", 3, "construct.json: missing")
     write(tmp_path / "c" / "step0" / "rank0", {}, {})
     refused(tmp_path / "c", 3, "no recorded tensor")
+
+
+def test_what_holds_both_becomes_both(small: Path) -> None:
+    rank = small / "Nov21_19-41-30-rank0-3f9c1a2b"
+    rank.mkdir()
+    (rank / "grad_reduced_0-0.csv").write_text("vpp_stage,name,step,norm\n0,fc.weight,0,1.5\n")
+    out = small.parent / "db"
+    done = plumb("data2db", "--db", out, "--data", small)
+    assert done.returncode == 0, done.stderr
+    assert "monitor_data.trend.db: 1 targets, 1 rows (grad_reduced 1)" in done.stdout
+    assert len(trend(out / DATABASE)) == 2
+    [(norm,)] = query(out / "monitor_data.trend.db", "SELECT norm FROM trend_data")
+    assert norm == 1.5
+    for form, name in (("dump", DATABASE), ("monitor", "monitor_data.trend.db")):
+        done = plumb("data2db", "--db", out / form, "--data", small, "--format", form)
+        assert done.returncode == 0 and [p.name for p in (out / form).iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", ["dump.json", "construct.json"])

@@ -22,19 +22,33 @@ CREATE TABLE monitoring_tags (tag_id INTEGER PRIMARY KEY AUTOINCREMENT, tag_name
 CREATE TABLE tag_target_mapping (tag_id INTEGER NOT NULL, target_id INTEGER NOT NULL,
   PRIMARY KEY (tag_id, target_id), FOREIGN KEY (tag_id) REFERENCES monitoring_tags(tag_id),
   FOREIGN KEY (target_id) REFERENCES monitoring_targets(target_id));
-CREATE TABLE trend_data (rank INTEGER NOT NULL, step INTEGER NOT NULL, target_id INTEGER NOT NULL,
-  metric_id INTEGER NOT NULL, norm REAL DEFAULT NULL, max REAL DEFAULT NULL, min REAL DEFAULT NULL,
-  mean REAL DEFAULT NULL, PRIMARY KEY (rank, step, target_id, metric_id),
-  FOREIGN KEY (target_id) REFERENCES monitoring_targets(target_id),
-  FOREIGN KEY (metric_id) REFERENCES monitoring_metrics(metric_id)) WITHOUT ROWID;
-CREATE TABLE global_stats (max_rank INTEGER DEFAULT 0, min_step INTEGER DEFAULT 0,
-  max_step INTEGER DEFAULT 0, forward TEXT DEFAULT NULL, backward TEXT DEFAULT NULL,
-  recompute TEXT DEFAULT NULL, parameters_grad TEXT DEFAULT NULL);
-INSERT INTO monitoring_metrics (metric_name) VALUES ('forward'), ('backward'), ('recompute'),
-  ('parameters_grad');
 )";
 
-constexpr std::string_view kStatsText = "norm,max,min,mean";
+std::string Listed(const std::vector<std::string>& words, std::string_view behind) {
+  std::string text;
+  for (const std::string& word : words) text += fmt::format(", {}{}", word, behind);
+  return text;
+}
+
+// The tables whose columns depend on what the database holds.
+std::string SchemaOf(const Form& form) {
+  constexpr std::string_view kSteps = "min_step INTEGER DEFAULT 0, max_step INTEGER DEFAULT 0";
+  constexpr std::string_view kRank = "max_rank INTEGER DEFAULT 0";
+  std::string text = fmt::format(
+      R"(
+CREATE TABLE trend_data (rank INTEGER NOT NULL, step INTEGER NOT NULL, target_id INTEGER NOT NULL,
+  metric_id INTEGER NOT NULL{}, PRIMARY KEY (rank, step, target_id, metric_id),
+  FOREIGN KEY (target_id) REFERENCES monitoring_targets(target_id),
+  FOREIGN KEY (metric_id) REFERENCES monitoring_metrics(metric_id)) WITHOUT ROWID;
+CREATE TABLE global_stats ({}, {}{});
+)",
+      Listed(form.statistics, " REAL DEFAULT NULL"), form.has_rank_first ? kRank : kSteps,
+      form.has_rank_first ? kSteps : kRank, Listed(form.metrics, " TEXT DEFAULT NULL"));
+  for (const std::string& metric : form.metrics) {
+    text += fmt::format("INSERT INTO monitoring_metrics (metric_name) VALUES ('{}');\n", metric);
+  }
+  return text;
+}
 
 // A prepared statement. Parameters are bound in order, then Run() executes it once.
 class Statement {
@@ -75,42 +89,46 @@ class Statement {
   int code_ = SQLITE_OK;
 };
 
-int64_t NumberOf(Metric metric) { return static_cast<int64_t>(metric) + 1; }
+int64_t NumberOf(size_t metric) { return static_cast<int64_t>(metric) + 1; }
 
 struct Target {
   int64_t id = 0;
-  uint8_t tagged_metrics = 0;  // a bit per metric
+  uint16_t tagged_metrics = 0;  // a bit per metric
 };
 
 }  // namespace
 
 struct Writer::Impl {
   sqlite::NewDatabase database;  // before the statements: they are finalised first
+  Form form;
   TagsOf tags_of;
   Statement add_target, add_tag, add_mapping, add_row;
   std::unordered_map<std::string, Target> targets;
   std::unordered_map<std::string, int64_t> tags;
 
-  Impl(sqlite::NewDatabase created, TagsOf asked) : database(std::move(created)), tags_of(asked) {}
+  Impl(sqlite::NewDatabase created, Form contents, TagsOf asked)
+      : database(std::move(created)), form(std::move(contents)), tags_of(asked) {}
 
   Status Check(int code) const { return database.Check(code); }
 
   Status Open() {
     PL_TRY(database.Execute(kSchema));
+    PL_TRY(database.Execute(SchemaOf(form).c_str()));
     PL_TRY(add_target.Prepare(
         database,
-        "INSERT INTO monitoring_targets (target_name, vpp_stage, micro_step) VALUES (?,0,?)"));
+        "INSERT INTO monitoring_targets (target_name, vpp_stage, micro_step) VALUES (?,?,?)"));
     PL_TRY(add_tag.Prepare(
         database, "INSERT INTO monitoring_tags (tag_name, category, metric_id) VALUES (?,?,?)"));
     PL_TRY(add_mapping.Prepare(
         database, "INSERT OR IGNORE INTO tag_target_mapping (tag_id, target_id) VALUES (?,?)"));
-    return add_row.Prepare(
-        database,
-        "INSERT OR IGNORE INTO trend_data (rank, step, target_id, metric_id, norm, max, min, "
-        "mean) VALUES (?,?,?,?,?,?,?,?)");
+    const std::string sql = fmt::format(
+        "INSERT OR IGNORE INTO trend_data (rank, step, target_id, metric_id{}) VALUES (?,?,?,?{})",
+        Listed(form.statistics, ""),
+        Listed(std::vector<std::string>(form.statistics.size(), "?"), ""));
+    return add_row.Prepare(database, sql.c_str());
   }
 
-  Result<int64_t> TagId(const Tag& tag, Metric metric) {
+  Result<int64_t> TagId(const Tag& tag, size_t metric) {
     const auto [at, is_new] =
         tags.try_emplace(fmt::format("{}\n{}\n{}", tag.name, tag.category, NumberOf(metric)), 0);
     if (is_new) {
@@ -122,15 +140,15 @@ struct Writer::Impl {
 
   Result<int64_t> TargetId(const Row& row) {
     const auto [at, is_new] =
-        targets.try_emplace(fmt::format("{}\n{}", row.target, row.micro_step));
+        targets.try_emplace(fmt::format("{}\n{}\n{}", row.target, row.vpp_stage, row.micro_step));
     Target& target = at->second;
     if (is_new) {
-      PL_TRY(Check(add_target.Bind(row.target).Bind(row.micro_step).Run()));
+      PL_TRY(Check(add_target.Bind(row.target).Bind(row.vpp_stage).Bind(row.micro_step).Run()));
       target.id = sqlite3_last_insert_rowid(database.handle());
     }
-    const auto bit = static_cast<uint8_t>(1U << static_cast<unsigned>(row.metric));
+    const auto bit = static_cast<uint16_t>(1U << row.metric);
     if ((target.tagged_metrics & bit) != 0) return target.id;
-    target.tagged_metrics = static_cast<uint8_t>(target.tagged_metrics | bit);
+    target.tagged_metrics = static_cast<uint16_t>(target.tagged_metrics | bit);
     for (const Tag& tag : tags_of(row)) {
       PL_TRY_ASSIGN(const int64_t tag_id, TagId(tag, row.metric));
       PL_TRY(Check(add_mapping.Bind(tag_id).Bind(target.id).Run()));
@@ -140,8 +158,12 @@ struct Writer::Impl {
 
   Status AddGlobalStats(const GlobalStats& stats) {
     Statement statement;
-    PL_TRY(statement.Prepare(database, "INSERT INTO global_stats VALUES (?1,?2,?3,?4,?4,?4,?4)"));
-    statement.Bind(stats.max_rank).Bind(stats.min_step).Bind(stats.max_step).Bind(kStatsText);
+    const std::string sql = fmt::format(
+        "INSERT INTO global_stats (max_rank, min_step, max_step{}) VALUES (?,?,?{})",
+        Listed(form.metrics, ""), Listed(std::vector<std::string>(form.metrics.size(), "?"), ""));
+    PL_TRY(statement.Prepare(database, sql.c_str()));
+    statement.Bind(stats.max_rank).Bind(stats.min_step).Bind(stats.max_step);
+    for (const std::string& text : form.statistics_of) statement.Bind(std::string_view(text));
     return Check(statement.Run());
   }
 };
@@ -150,9 +172,9 @@ Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Writer::Writer(Writer&&) noexcept = default;
 Writer::~Writer() = default;
 
-Result<Writer> Writer::Create(const std::string& path, TagsOf tags_of) {
+Result<Writer> Writer::Create(const std::string& path, Form form, TagsOf tags_of) {
   PL_TRY_ASSIGN(sqlite::NewDatabase database, sqlite::NewDatabase::Create(path));
-  auto impl = std::make_unique<Impl>(std::move(database), tags_of);
+  auto impl = std::make_unique<Impl>(std::move(database), std::move(form), tags_of);
   PL_TRY(impl->Open());
   return Writer(std::move(impl));
 }

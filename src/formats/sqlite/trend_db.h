@@ -6,7 +6,6 @@
 #ifndef PLUMBLINE_FORMATS_SQLITE_TREND_DB_H_
 #define PLUMBLINE_FORMATS_SQLITE_TREND_DB_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,10 +18,14 @@
 
 namespace plumbline::trend_db {
 
-// In order of their numbers in monitoring_metrics, which count from 1.
-enum class Metric : uint8_t { kForward, kBackward, kRecompute, kParametersGrad };
-inline constexpr std::array<std::string_view, 4> kMetricNames = {"forward", "backward", "recompute",
-                                                                 "parameters_grad"};
+// What one database holds. Names are plain words.
+struct Form {
+  std::vector<std::string> metrics;     // in order of their numbers, which count from 1; at most 16
+  std::vector<std::string> statistics;  // columns of trend_data
+  // Of each metric: its statistics as global_stats has them, "norm,max".
+  std::vector<std::string> statistics_of;
+  bool has_rank_first = true;  // of the columns of global_stats: max_rank before the steps
+};
 
 // What rows can be filtered by.
 struct Tag {
@@ -31,16 +34,17 @@ struct Tag {
   friend bool operator==(const Tag&, const Tag&) = default;
 };
 
-// One tensor of one call.
+// One tensor in one step: of a call, or what a monitor watches.
 struct Row {
   int64_t rank = 0;
   int64_t step = 0;
-  Metric metric = Metric::kForward;
+  size_t metric = 0;       // of Form::metrics
   std::string target;      // "Module.layers.3.mlp.fc.Linear.input.0"
   size_t tail_parts = 2;   // how many last components say which tensor of the call it is
+  int64_t vpp_stage = 0;   // stage of a virtual pipeline
   int64_t micro_step = 0;  // number of the call
-  // norm, max, min, mean; nothing is null. No NaN.
-  std::array<std::optional<double>, 4> values;
+  // One for each of Form::statistics; nothing is null. No NaN.
+  std::vector<std::optional<double>> values;
 };
 
 using TagsOf = std::vector<Tag> (*)(const Row& row);
@@ -56,7 +60,7 @@ struct GlobalStats {
 class Writer {
  public:
   // `tags_of` is asked once for every target of a metric.
-  static Result<Writer> Create(const std::string& path, TagsOf tags_of);
+  static Result<Writer> Create(const std::string& path, Form form, TagsOf tags_of);
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) = delete;
   ~Writer();

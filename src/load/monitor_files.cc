@@ -1,0 +1,309 @@
+#include "load/monitor_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/text/csv.h"
+#include "base/text/text_parts.h"
+
+namespace plumbline::load {
+namespace {
+
+constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+// Of "Dec03_21-34-40" a number that grows with the time; nothing for other text.
+std::optional<int64_t> TimeOf(std::string_view text) {
+  if (text.size() != 14 || text[5] != '_' || text[8] != '-' || text[11] != '-') return std::nullopt;
+  const auto month = std::ranges::find(kMonths, text.substr(0, 3));
+  if (month == kMonths.end()) return std::nullopt;
+  int64_t time = month - kMonths.begin();
+  for (const size_t at : {3, 6, 9, 12}) {
+    const auto part = ParseNatural(text.substr(at, 2));
+    if (!part) return std::nullopt;
+    time = time * 100 + *part;
+  }
+  return time;
+}
+
+struct Dated {
+  MonitorDirectory directory;
+  int64_t time = 0;
+};
+
+std::optional<Dated> DatedOf(const std::string& path, const std::string& name) {
+  constexpr std::string_view kMark = "-rank";
+  constexpr size_t kTimeLength = 14, kIdLength = 8;
+  const std::string_view text(name);
+  const auto time = TimeOf(text.substr(0, std::min(kTimeLength, text.size())));
+  if (!time) return std::nullopt;
+  Dated found{{JoinPath(path, name), name, 0}, *time};
+  std::string_view rest = text.substr(kTimeLength);
+  if (rest.starts_with(kMark)) {
+    rest.remove_prefix(kMark.size());
+    const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const auto rank = ParseNatural(rest.substr(0, digits));
+    rest.remove_prefix(digits);
+    if (!rank || !rest.starts_with('-')) return std::nullopt;
+    found.directory.rank = *rank;
+    return found;
+  }
+  if (rest.size() != kIdLength + 1 || rest[0] != '-') return std::nullopt;
+  return found;
+}
+
+// Months of a training that runs over New Year: December is before January.
+void TellYears(std::vector<Dated>& directories) {
+  constexpr int64_t kMonth = 100'000'000, kNovember = 10 * kMonth, kMarch = 2 * kMonth;
+  const bool is_over_new_year =
+      std::ranges::any_of(directories, [](const Dated& d) { return d.time >= kNovember; }) &&
+      std::ranges::any_of(directories, [](const Dated& d) { return d.time < kMarch; }) &&
+      std::ranges::none_of(directories,
+                           [](const Dated& d) { return d.time >= kMarch && d.time < kNovember; });
+  if (!is_over_new_year) return;
+  for (Dated& directory : directories) {
+    if (directory.time < kMarch) directory.time += 12 * kMonth;
+  }
+}
+
+// ---- Rows of a file ----
+
+// How the columns of a header are to be read.
+struct Layout {
+  size_t name = 0, step = 0;
+  std::optional<size_t> vpp_stage, micro_step;
+  std::vector<std::string> statistics;
+  std::vector<size_t> columns;  // where they stand; as many for each of `parts`
+  // MindSpore of 1.2.2 has the input and the output of a module in one row: ".input", ".output".
+  std::vector<std::string> parts;
+};
+
+std::optional<size_t> ColumnOf(const csv::Row& header, std::string_view name) {
+  const auto found = std::ranges::find(header, name);
+  if (found == header.end()) return std::nullopt;
+  return static_cast<size_t>(found - header.begin());
+}
+
+// "input.norm" -> ".input", "norm"; of gradients, which other files name by the tensor, too.
+std::optional<std::pair<std::string, std::string>> PartOf(std::string_view column) {
+  const size_t dot = column.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view part = column.substr(0, dot);
+  const bool is_input = part == "input" || part == "input_grad";
+  if (!is_input && part != "output" && part != "output_grad") return std::nullopt;
+  return std::pair(std::string(is_input ? ".input" : ".output"),
+                   std::string(column.substr(dot + 1)));
+}
+
+void TakeStatistics(const csv::Row& header, const std::vector<bool>& is_key, Layout& layout) {
+  for (size_t i = 0; i < header.size(); ++i) {
+    if (is_key[i]) continue;
+    const auto part = PartOf(header[i]);
+    if (part && (layout.parts.empty() || layout.parts.back() != part->first)) {
+      layout.parts.push_back(part->first);
+    }
+    if (!part || layout.parts.size() == 1) {
+      layout.statistics.push_back(part ? part->second : header[i]);
+    }
+    layout.columns.push_back(i);
+  }
+}
+
+Result<Layout> LayoutOf(const csv::Row& header) {
+  Layout layout;
+  std::vector<bool> is_key(header.size());
+  std::optional<size_t> name, step = ColumnOf(header, "step");
+  for (const std::string_view word : {"name", "module_name", "param_name"}) {
+    if (!name) name = ColumnOf(header, word);
+  }
+  if (!name || !step) {
+    return Error(ErrorCode::kCorrupt,
+                 "the first line is no header of a monitor (expected columns name and step)");
+  }
+  layout.name = *name;
+  layout.step = *step;
+  layout.vpp_stage = ColumnOf(header, "vpp_stage");
+  layout.micro_step = ColumnOf(header, "micro_step");
+  for (const auto& column : {name, step, layout.vpp_stage, layout.micro_step}) {
+    if (column) is_key[*column] = true;
+  }
+  TakeStatistics(header, is_key, layout);
+  const size_t parts = std::max<size_t>(1, layout.parts.size());
+  if (layout.columns.size() != parts * layout.statistics.size()) {
+    return Error(ErrorCode::kCorrupt, "the columns of its parts are not the same statistics");
+  }
+  return layout;
+}
+
+// "1" and "1.0", as tables write whole numbers.
+std::optional<int64_t> WholeNumber(std::string_view text) {
+  if (text.ends_with(".0")) text.remove_suffix(2);
+  return ParseNatural(text);
+}
+
+class FileReader {
+ public:
+  explicit FileReader(const VisitMonitorRow& visit) : visit_(visit) {}
+
+  Status Take(csv::Row& row) {
+    ++line_;
+    if (line_ == 1) {
+      PL_TRY_ASSIGN(layout_, LayoutOf(row));
+      width_ = row.size();
+      return {};
+    }
+    if (row.empty()) return {};
+    if (IsOfCommunication(row)) return TakeCommunication(row);
+    return TakeRow(row);
+  }
+
+  MonitorFileFacts facts;
+
+ private:
+  Status LeaveOut(std::string problem) {
+    if (facts.left_out++ == 0) {
+      facts.first_left_out = fmt::format("line {}: {}", line_, problem);
+    }
+    return {};
+  }
+
+  Status Visit(MonitorRow& row) {
+    ++facts.rows;
+    return visit_(layout_.statistics, row);
+  }
+
+  Status TakeRow(const csv::Row& row) {
+    if (row.size() != width_) {
+      return LeaveOut(fmt::format("has {} cells (expected {})", row.size(), width_));
+    }
+    MonitorRow out;
+    const auto step = WholeNumber(row[layout_.step]);
+    const auto stage = layout_.vpp_stage ? WholeNumber(row[*layout_.vpp_stage]) : 0;
+    const auto micro = layout_.micro_step ? WholeNumber(row[*layout_.micro_step]) : 0;
+    if (!step || !stage || !micro) {
+      return LeaveOut("its step or stage is no whole number");
+    }
+    out.step = *step;
+    out.vpp_stage = *stage;
+    out.micro_step = *micro;
+    out.name = row[layout_.name];
+    if (layout_.parts.empty()) {
+      SetValues(row, layout_.columns, out);
+      return Visit(out);
+    }
+    TakeMicroStep(out);
+    const std::string module = out.name;
+    const size_t count = layout_.statistics.size();
+    for (size_t i = 0; i < layout_.parts.size(); ++i) {
+      out.name = module + layout_.parts[i];
+      SetValues(row, std::span(layout_.columns).subspan(i * count, count), out);
+      PL_TRY(Visit(out));
+    }
+    return {};
+  }
+
+  // "fc1_1" -> "fc1", micro step 1.
+  static void TakeMicroStep(MonitorRow& row) {
+    const size_t mark = row.name.rfind('_');
+    if (mark == std::string::npos) return;
+    const auto number = ParseNatural(std::string_view(row.name).substr(mark + 1));
+    if (!number) return;
+    row.micro_step = *number;
+    row.name.resize(mark);
+  }
+
+  static void SetValues(const csv::Row& row, std::span<const size_t> columns, MonitorRow& out) {
+    out.values.clear();
+    for (const size_t column : columns) out.values.push_back(ParseReal(row[column]));
+  }
+
+  // {call},{first statistic},{step},{the others},{statistics of further tensors}...
+  [[nodiscard]] bool IsOfCommunication(const csv::Row& row) const {
+    const size_t count = layout_.statistics.size();
+    return layout_.vpp_stage && layout_.parts.empty() && !layout_.micro_step && count > 0 &&
+           !WholeNumber(row[0]) && row.size() > 2 && (row.size() - 2) % count == 0 &&
+           WholeNumber(row[2]);
+  }
+
+  Status TakeCommunication(const csv::Row& row) {
+    MonitorRow out;
+    out.step = *WholeNumber(row[2]);
+    std::vector<size_t> columns = {1};
+    for (size_t i = 3; i < row.size(); ++i) columns.push_back(i);
+    const size_t count = layout_.statistics.size();
+    for (size_t first = 0; first < columns.size(); first += count) {
+      out.name = fmt::format("{}.{}", row[0], first / count);
+      SetValues(row, std::span(columns).subspan(first, count), out);
+      PL_TRY(Visit(out));
+    }
+    return {};
+  }
+
+  const VisitMonitorRow& visit_;
+  Layout layout_;
+  size_t width_ = 0;
+  uint64_t line_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& path) {
+  PL_TRY_ASSIGN(const auto names, ListDirectory(path));
+  std::vector<Dated> found;
+  for (const std::string& name : names) {
+    auto dated = DatedOf(path, name);
+    if (dated && KindOf(dated->directory.path) == PathKind::kDirectory) {
+      found.push_back(*std::move(dated));
+    }
+  }
+  TellYears(found);
+  std::ranges::sort(found, [](const Dated& a, const Dated& b) {
+    return std::tie(a.directory.rank, b.time, b.directory.name) <
+           std::tie(b.directory.rank, a.time, a.directory.name);
+  });
+  std::vector<MonitorDirectory> directories;
+  for (Dated& dated : found) directories.push_back(std::move(dated.directory));
+  return directories;
+}
+
+bool HoldsMonitorDirectories(const std::string& path) {
+  const auto directories = ListMonitorDirectories(path);
+  return directories && !directories->empty();
+}
+
+Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory) {
+  constexpr std::string_view kEnd = ".csv";
+  PL_TRY_ASSIGN(const auto names, ListDirectory(directory));
+  std::vector<MonitorFile> files;
+  for (const std::string_view name : names) {
+    const size_t mark = name.rfind('_');
+    if (mark == std::string_view::npos || !name.ends_with(kEnd)) continue;
+    const std::string_view steps = name.substr(mark + 1, name.size() - mark - 1 - kEnd.size());
+    const size_t dash = std::min(steps.find('-'), steps.size());
+    const auto first = ParseNatural(steps.substr(0, dash));
+    if (!first || dash == steps.size() || !ParseNatural(steps.substr(dash + 1))) continue;
+    files.push_back({JoinPath(directory, name), std::string(name.substr(0, mark)), *first});
+  }
+  std::ranges::sort(files, {}, [](const MonitorFile& file) {
+    return std::tie(file.kind, file.first_step, file.path);
+  });
+  return files;
+}
+
+Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMonitorRow& visit) {
+  FileReader reader(visit);
+  PL_TRY_ASSIGN(const uint64_t end,
+                csv::VisitWholeRows(path, [&](csv::Row& row, const csv::RowPlace&) -> Status {
+                  return reader.Take(row);
+                }));
+  PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+  reader.facts.is_cut = end < size || size == 0;
+  return reader.facts;
+}
+
+}  // namespace plumbline::load

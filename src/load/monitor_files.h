@@ -1,0 +1,65 @@
+// What a training monitor leaves: a directory for each rank, in it csv files of statistics by step.
+
+#ifndef PLUMBLINE_LOAD_MONITOR_FILES_H_
+#define PLUMBLINE_LOAD_MONITOR_FILES_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+// "{MonDD_HH-MM-SS}-rank{R}-{id}"; MindSpore of 1.2.2 leaves out the rank, which is 0 then.
+struct MonitorDirectory {
+  std::string path, name;
+  int64_t rank = 0;
+};
+
+// Those in `path`, by rank; several of one rank (a training that was resumed) the latest first. The
+// names have no year: a date in December is earlier than one in January where both occur. kIo,
+// kNotFound.
+Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& path);
+bool HoldsMonitorDirectories(const std::string& path);
+
+// "{kind}_{first}-{last}.csv".
+struct MonitorFile {
+  std::string path;
+  std::string kind;        // "actv", "grad_reduced", ...
+  int64_t first_step = 0;  // as the name says
+};
+
+// Those in a directory, by kind and first step. kIo, kNotFound.
+Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory);
+
+// One watched tensor in one step.
+struct MonitorRow {
+  std::string name;  // "0.fc1.input", "fc1.weight"
+  int64_t vpp_stage = 0, step = 0, micro_step = 0;
+  std::vector<std::optional<double>>
+      values;  // one for each statistic; nothing: not a number's text
+};
+
+struct MonitorFileFacts {
+  uint64_t rows = 0, left_out = 0;
+  std::string first_left_out;  // "line 7: ...", of the rows that are left out
+  bool is_cut = false;         // ends within a row, or before its header
+};
+
+// Called for each row with the names of the file's statistics. Errors end the reading.
+using VisitMonitorRow =
+    std::function<Status(std::span<const std::string> statistics, MonitorRow& row)>;
+
+// The layouts of 1.2.2 and later, those of its MindSpore, and rows of communication as 1.2.2 writes
+// them: under the header of others, without a stage, all tensors of a call in one row; they become
+// "{call}.0", "{call}.1", ... kCorrupt: no header of a monitor, or damaged quotes. kNotFound, kIo.
+Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMonitorRow& visit);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_MONITOR_FILES_H_

@@ -1,0 +1,289 @@
+#include "watch/monitor_to_db.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
+#include "load/monitor_files.h"
+
+namespace plumbline {
+namespace {
+
+using load::MonitorDirectory;
+using load::MonitorFile;
+using load::MonitorRow;
+using trend_db::Row;
+using trend_db::Tag;
+
+constexpr std::string_view kDatabase = "monitor_data.trend.db";
+
+// In the order of their numbers, and of the columns of the viewer.
+constexpr std::array<std::string_view, 9> kMetrics = {
+    "actv",         "actv_grad",    "exp_avg",       "exp_avg_sq", "grad_unreduced",
+    "grad_reduced", "param_origin", "param_updated", "other"};
+constexpr std::array<std::string_view, 14> kStatistics = {
+    "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
+    "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
+
+// 1.2.2 writes parameters before the step alone, as later releases name them.
+std::string_view MetricOf(std::string_view kind) {
+  if (kind == "param") return "param_origin";
+  const auto found = std::ranges::find(kMetrics, kind);
+  return found == kMetrics.end() ? std::string_view() : *found;
+}
+
+struct RankFile {
+  int64_t rank = 0;
+  std::string path;
+};
+
+// What stands in the files, before anything is written.
+struct Contents {
+  std::map<std::string, std::vector<RankFile>, std::less<>> files;                    // by metric
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> statistics;  // by metric
+  std::map<int64_t, int64_t> micro_steps;  // step -> how many, of the rank that has most
+  int64_t max_rank = 0;
+  uint64_t all = 0;  // files
+};
+
+class Scanner {
+ public:
+  Scanner(const DataToDbOptions& options, DataToDbReport& report)
+      : options_(options), report_(report) {}
+
+  Result<Contents> Run(const std::string& data) {
+    if (KindOf(data) != PathKind::kDirectory) {
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", data));
+    }
+    PL_TRY_ASSIGN(const auto directories, load::ListMonitorDirectories(data));
+    for (size_t i = 0; i < directories.size(); ++i) {
+      const bool is_later = i > 0 && directories[i - 1].rank == directories[i].rank;
+      PL_TRY(List(directories[i], is_later ? &directories[i - 1] : nullptr));
+    }
+    report_.directories = directories.size();
+    if (contents_.all == 0) return Nothing(data, directories);
+    PL_TRY(ReadAll());
+    for (const auto& [kind, count] : others_) {
+      report_.notes.push_back(
+          fmt::format("{} files of {} are not imported: the viewer has no place "
+                      "for them",
+                      count, kind));
+    }
+    if (contents_.micro_steps.empty()) {
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
+    }
+    return std::move(contents_);
+  }
+
+ private:
+  static Error Nothing(const std::string& data, std::span<const MonitorDirectory> directories) {
+    if (directories.empty()) {
+      return Error(
+          ErrorCode::kNotFound,
+          fmt::format("{}: no directory of a monitor (expected names such as "
+                      "Dec03_21-34-40-rank0-3f9c1a2b). Name the directory that holds them.",
+                      data));
+    }
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: no csv file (expected names such as grad_reduced_0-0.csv)",
+                             directories.front().path));
+  }
+
+  // `later`: of the same rank, whose rows go first.
+  Status List(const MonitorDirectory& directory, const MonitorDirectory* later) {
+    if (later != nullptr) {
+      report_.notes.push_back(fmt::format("rank {}: where {} and {} have the same step, {} counts",
+                                          directory.rank, directory.name, later->name,
+                                          later->name));
+    }
+    contents_.max_rank = std::max(contents_.max_rank, directory.rank);
+    PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
+    for (const MonitorFile& file : files) {
+      const std::string_view metric = MetricOf(file.kind);
+      if (metric.empty()) {
+        ++others_[file.kind];
+        continue;
+      }
+      contents_.files[std::string(metric)].push_back({directory.rank, file.path});
+      ++contents_.all;
+    }
+    return {};
+  }
+
+  Status ReadAll() {
+    uint64_t done = 0;
+    for (const auto& [metric, files] : contents_.files) {
+      for (const RankFile& file : files) {
+        if (options_.progress) options_.progress(done++, 2 * contents_.all);
+        PL_TRY_ASSIGN(const auto facts,
+                      load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
+                        auto& statistics = contents_.statistics[metric];  // of those with rows
+                        for (const std::string& name : names) {
+                          if (std::ranges::find(kStatistics, name) != kStatistics.end()) {
+                            statistics.insert(name);
+                          }
+                        }
+                        int64_t& count = contents_.micro_steps[row.step];
+                        count = std::max(count, row.micro_step + 1);
+                        return {};
+                      }));
+        Tell(file.path, facts);
+      }
+    }
+    return {};
+  }
+
+  void Tell(const std::string& path, const load::MonitorFileFacts& facts) {
+    if (facts.is_cut) {
+      report_.warnings.push_back(
+          fmt::format("{}: ends within a row, which is left out (the training was killed?)", path));
+    }
+    if (facts.left_out > 0) {
+      report_.warnings.push_back(
+          fmt::format("{}: {} rows left out: {}", path, facts.left_out, facts.first_left_out));
+    }
+  }
+
+  const DataToDbOptions& options_;
+  DataToDbReport& report_;
+  Contents contents_;
+  std::map<std::string, uint64_t> others_;
+};
+
+trend_db::Form FormOf(const Contents& contents) {
+  trend_db::Form form;
+  form.has_rank_first = false;
+  std::set<std::string_view> all;
+  for (const std::string_view metric : kMetrics) {
+    const auto found = contents.statistics.find(metric);
+    if (found == contents.statistics.end()) continue;
+    std::vector<std::string_view> own;
+    for (const std::string_view name : kStatistics) {
+      if (found->second.contains(name)) own.push_back(name);
+    }
+    all.insert(own.begin(), own.end());
+    form.metrics.emplace_back(metric);
+    form.statistics_of.push_back(fmt::format("{}", fmt::join(own, ",")));
+  }
+  for (const std::string_view name : kStatistics) {
+    if (all.contains(name)) form.statistics.emplace_back(name);
+  }
+  return form;
+}
+
+// Writes the rows of all files.
+class Importer {
+ public:
+  Importer(trend_db::Writer& writer, const NameMapping& mapping, const Contents& contents,
+           std::vector<std::string> statistics, DataToDbReport& report)
+      : writer_(writer), mapping_(mapping), statistics_(std::move(statistics)), report_(report) {
+    for (const auto& [step, count] : contents.micro_steps) {
+      first_of_step_[step] = all_micro_steps_;
+      all_micro_steps_ += count;
+    }
+  }
+
+  Status Import(const RankFile& file, size_t metric) {
+    PL_TRY(writer_.Begin());
+    PL_TRY_ASSIGN(const auto facts,
+                  load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
+                    return Add(file.rank, metric, names, row);
+                  }));
+    (void)facts;  // told by the scan
+    return writer_.Commit();
+  }
+
+  [[nodiscard]] int64_t all_micro_steps() const { return all_micro_steps_; }
+
+ private:
+  Status Add(int64_t rank, size_t metric, std::span<const std::string> names, MonitorRow& row) {
+    Row out;
+    out.rank = rank;
+    out.metric = metric;
+    out.target = MapName(std::move(row.name), mapping_);
+    out.vpp_stage = row.vpp_stage;
+    if (report_.micro_steps) {
+      out.step = first_of_step_.at(row.step) + row.micro_step;
+    } else {
+      out.step = row.step;
+      out.micro_step = row.micro_step;
+    }
+    for (const std::string& statistic : statistics_) {
+      const auto found = std::ranges::find(names, statistic);
+      const auto value = found == names.end()
+                             ? std::nullopt
+                             : row.values[static_cast<size_t>(found - names.begin())];
+      out.values.push_back(value ? TrendValue(*value) : std::nullopt);
+    }
+    PL_TRY_ASSIGN(const bool is_new, writer_.Add(out));
+    ++(is_new ? report_.rows[metric] : report_.left_out);
+    return {};
+  }
+
+  trend_db::Writer& writer_;
+  const NameMapping& mapping_;
+  const std::vector<std::string> statistics_;
+  DataToDbReport& report_;
+  std::map<int64_t, int64_t> first_of_step_;
+  int64_t all_micro_steps_ = 0;
+};
+
+}  // namespace
+
+std::vector<Tag> MonitorTags(const Row& row) {
+  const std::vector<std::string_view> parts = SplitAt(row.target, '.');
+  std::vector<Tag> tags;
+  const auto add = [&](std::string name, std::string_view category) {
+    Tag tag{std::move(name), category};
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(std::move(tag));
+  };
+  for (size_t i = parts.size(); i-- > 0;) {
+    if (!IsDigits(parts[i])) {
+      add(std::string(parts[i]), "module");
+    } else if (i > 0 && !IsDigits(parts[i - 1])) {
+      add(fmt::format("{}.{}", parts[i - 1], parts[i]), "layer");
+    }
+  }
+  return tags;
+}
+
+Result<DataToDbReport> MonitorToDb(const std::string& data, const std::string& output,
+                                   const DataToDbOptions& options) {
+  DataToDbReport report;
+  report.micro_steps = options.micro_steps.value_or(true);
+  PL_TRY_ASSIGN(const NameMapping mapping, ReadMapping(options.mapping_path));
+  PL_TRY_ASSIGN(const Contents contents, Scanner(options, report).Run(data));
+  trend_db::Form form = FormOf(contents);
+  report.metrics = form.metrics;
+  report.rows.resize(form.metrics.size());
+  PL_TRY_ASSIGN(NewTrendDb database, NewDatabase(output, kDatabase, form, &MonitorTags));
+  report.path = database.path;
+  Importer importer(database.writer, mapping, contents, form.statistics, report);
+  uint64_t done = contents.all;
+  for (size_t metric = 0; metric < form.metrics.size(); ++metric) {
+    for (const RankFile& file : contents.files.find(form.metrics[metric])->second) {
+      if (options.progress) options.progress(done++, 2 * contents.all);
+      PL_TRY(importer.Import(file, metric));
+    }
+  }
+  if (options.progress) options.progress(done, done);
+  report.max_rank = contents.max_rank;
+  report.min_step = report.micro_steps ? 0 : contents.micro_steps.begin()->first;
+  report.max_step =
+      report.micro_steps ? importer.all_micro_steps() - 1 : contents.micro_steps.rbegin()->first;
+  report.targets = database.writer.target_count();
+  PL_TRY(database.writer.Finish({report.max_rank, report.min_step, report.max_step}));
+  if (database.is_replacement) {
+    report.warnings.push_back(fmt::format("{}: the existing database was replaced", report.path));
+  }
+  return report;
+}
+
+}  // namespace plumbline
