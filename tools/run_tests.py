@@ -31,8 +31,8 @@ PYTEST_RAN_NOTHING = 5
 PYTEST_PROCESSES = 5
 MINDSPORE_PYTHON = BUILD / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
 FUZZ_COMPILER = "clang++-14"
-# A minute for every reader of what users hand in; less for what only we write.
-FUZZ_S, FUZZ_SHORT_S = 60, 15
+# Longer for every reader of what users hand in than for what only we write.
+FUZZ_S, FUZZ_SHORT_S = 40, 10
 FUZZ_SHORT = ("acl_dump", "atb_bin", "compare", "config_pack", "csv", "fusion_rule", "graph_dump",
               "journal", "kernels", "packed_value", "xlsx")
 FUZZ_DATA = {"config_pack": ("config_packs",), "npy": ("npy",), "torch_pt": ("torch_pt",),

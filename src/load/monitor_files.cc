@@ -23,7 +23,7 @@ std::optional<int64_t> TimeOf(std::string_view text) {
   const auto month = std::ranges::find(kMonths, text.substr(0, 3));
   if (month == kMonths.end()) return std::nullopt;
   int64_t time = month - kMonths.begin();
-  for (const size_t at : {3, 6, 9, 12}) {
+  for (const size_t at : {3UL, 6UL, 9UL, 12UL}) {
     const auto part = ParseNatural(text.substr(at, 2));
     if (!part) return std::nullopt;
     time = time * 100 + *part;

@@ -117,8 +117,8 @@ class PrecheckReport {
 // The status that a call counts with.
 CheckStatus CallStatus(CheckStatus forward, CheckStatus backward);
 // Whether the report meets one of the conditions of --fail-on: "error" (or the device fails where
-// the CPU does not: as bad as what it computes wrong), "warning" (or an error), "skip". Where nothing
-// was judged, nothing shows that the device is right: each is met.
+// the CPU does not: as bad as what it computes wrong), "warning" (or an error), "skip". Where
+// nothing was judged, nothing shows that the device is right: each is met.
 bool FailsOn(const PrecheckReport& report, std::span<const std::string> conditions);
 // Whose columns the files have.
 ResultForm FormOf(const PrecheckReport& report);

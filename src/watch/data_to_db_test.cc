@@ -144,10 +144,12 @@ TEST(TrendRows, NameBecomesMetricTargetAndNumber) {
     int64_t number;
   };
   const Case cases[] = {
-      {"Functional.linear.3.forward", "output", DumpMetric::kForward, "Functional.linear.output.0", 3},
+      {"Functional.linear.3.forward", "output", DumpMetric::kForward, "Functional.linear.output.0",
+       3},
       {"Module.a.B.forward.2", "input_args", DumpMetric::kForward, "Module.a.B.input.0", 2},
       {"Module.a.B.backward.2", "input", DumpMetric::kBackward, "Module.a.B.input.0", 2},
-      {"Module.forward.B.backward.2", "output", DumpMetric::kBackward, "Module.forward.B.output.0", 2},
+      {"Module.forward.B.backward.2", "output", DumpMetric::kBackward, "Module.forward.B.output.0",
+       2},
       {"Module.a.B.parameters_grad", "w", DumpMetric::kParametersGrad, "Module.a.B.w", 0},
       {"Module.a.B.parameters_grad.1", "w", DumpMetric::kParametersGrad, "Module.a.B.w", 1},
   };

@@ -22,7 +22,7 @@ using load::MonitorRow;
 using trend_db::Row;
 using trend_db::Tag;
 
-constexpr std::string_view kDatabase = "monitor_data.trend.db";
+constexpr std::string_view kMonitorDatabase = "monitor_data.trend.db";
 
 // In the order of their numbers, and of the columns of the viewer.
 constexpr std::array<std::string_view, 9> kMetrics = {
@@ -39,26 +39,26 @@ std::string_view MetricOf(std::string_view kind) {
   return found == kMetrics.end() ? std::string_view() : *found;
 }
 
-struct RankFile {
+struct MonitorRankFile {
   int64_t rank = 0;
   std::string path;
 };
 
 // What stands in the files, before anything is written.
-struct Contents {
-  std::map<std::string, std::vector<RankFile>, std::less<>> files;                    // by metric
+struct MonitorContents {
+  std::map<std::string, std::vector<MonitorRankFile>, std::less<>> files;             // by metric
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> statistics;  // by metric
   std::map<int64_t, int64_t> micro_steps;  // step -> how many, of the rank that has most
   int64_t max_rank = 0;
   uint64_t all = 0;  // files
 };
 
-class Scanner {
+class MonitorScanner {
  public:
-  Scanner(const DataToDbOptions& options, DataToDbReport& report)
+  MonitorScanner(const DataToDbOptions& options, DataToDbReport& report)
       : options_(options), report_(report) {}
 
-  Result<Contents> Run(const std::string& data) {
+  Result<MonitorContents> Run(const std::string& data) {
     if (KindOf(data) != PathKind::kDirectory) {
       return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", data));
     }
@@ -119,8 +119,9 @@ class Scanner {
 
   Status ReadAll() {
     uint64_t done = 0;
-    for (const auto& [metric, files] : contents_.files) {
-      for (const RankFile& file : files) {
+    for (const auto& entry : contents_.files) {
+      const std::string& metric = entry.first;
+      for (const MonitorRankFile& file : entry.second) {
         if (options_.progress) options_.progress(done++, 2 * contents_.all);
         PL_TRY_ASSIGN(const auto facts,
                       load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
@@ -153,11 +154,11 @@ class Scanner {
 
   const DataToDbOptions& options_;
   DataToDbReport& report_;
-  Contents contents_;
+  MonitorContents contents_;
   std::map<std::string, uint64_t> others_;
 };
 
-trend_db::Form FormOf(const Contents& contents) {
+trend_db::Form MonitorForm(const MonitorContents& contents) {
   trend_db::Form form;
   form.has_rank_first = false;
   std::set<std::string_view> all;
@@ -179,10 +180,11 @@ trend_db::Form FormOf(const Contents& contents) {
 }
 
 // Writes the rows of all files.
-class Importer {
+class MonitorImporter {
  public:
-  Importer(trend_db::Writer& writer, const NameMapping& mapping, const Contents& contents,
-           std::vector<std::string> statistics, DataToDbReport& report)
+  MonitorImporter(trend_db::Writer& writer, const NameMapping& mapping,
+                  const MonitorContents& contents, std::vector<std::string> statistics,
+                  DataToDbReport& report)
       : writer_(writer), mapping_(mapping), statistics_(std::move(statistics)), report_(report) {
     for (const auto& [step, count] : contents.micro_steps) {
       first_of_step_[step] = all_micro_steps_;
@@ -190,7 +192,7 @@ class Importer {
     }
   }
 
-  Status Import(const RankFile& file, size_t metric) {
+  Status Import(const MonitorRankFile& file, size_t metric) {
     PL_TRY(writer_.Begin());
     PL_TRY_ASSIGN(const auto facts,
                   load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
@@ -259,16 +261,16 @@ Result<DataToDbReport> MonitorToDb(const std::string& data, const std::string& o
   DataToDbReport report;
   report.micro_steps = options.micro_steps.value_or(true);
   PL_TRY_ASSIGN(const NameMapping mapping, ReadMapping(options.mapping_path));
-  PL_TRY_ASSIGN(const Contents contents, Scanner(options, report).Run(data));
-  trend_db::Form form = FormOf(contents);
+  PL_TRY_ASSIGN(const MonitorContents contents, MonitorScanner(options, report).Run(data));
+  trend_db::Form form = MonitorForm(contents);
   report.metrics = form.metrics;
   report.rows.resize(form.metrics.size());
-  PL_TRY_ASSIGN(NewTrendDb database, NewDatabase(output, kDatabase, form, &MonitorTags));
+  PL_TRY_ASSIGN(NewTrendDb database, NewDatabase(output, kMonitorDatabase, form, &MonitorTags));
   report.path = database.path;
-  Importer importer(database.writer, mapping, contents, form.statistics, report);
+  MonitorImporter importer(database.writer, mapping, contents, form.statistics, report);
   uint64_t done = contents.all;
   for (size_t metric = 0; metric < form.metrics.size(); ++metric) {
-    for (const RankFile& file : contents.files.find(form.metrics[metric])->second) {
+    for (const MonitorRankFile& file : contents.files.find(form.metrics[metric])->second) {
       if (options.progress) options.progress(done++, 2 * contents.all);
       PL_TRY(importer.Import(file, metric));
     }

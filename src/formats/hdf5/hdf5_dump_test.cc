@@ -305,7 +305,7 @@ TEST_F(Hdf5DumpTest, CutFilesAreErrors) {
 namespace {
 
 constexpr int kFiles = 2500;
-constexpr int kOfOneBit = 500;  // files where one bit is another
+constexpr int kOfOneBit = 500;     // files where one bit is another
 constexpr unsigned kSeconds = 20;  // for one file: a hang is no answer
 constexpr std::array<float, 6> kElements = {1.5F, -2, 0, 3e30F, -1e-30F, 7};
 
@@ -394,7 +394,8 @@ std::string Damaged(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-// Reads damaged files [begin, end), each made from its number, and says in `outcomes` what each gave.
+// Reads damaged files [begin, end), each made from its number, and says in `outcomes` what each
+// gave.
 int ReadDamaged(const std::string& whole, const std::string& path, int begin, int end,
                 std::span<int> outcomes) {
   for (int i = begin; i < end; ++i) {

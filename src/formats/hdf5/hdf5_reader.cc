@@ -382,8 +382,8 @@ struct DumpReader::State {
     PL_TRY_ASSIGN(const std::optional<int32_t> written,
                   NumberAttribute<int32_t>(group, kMembers, H5T_NATIVE_INT32, where));
     if (written && std::cmp_less(names.size(), *written)) {
-      return Damaged(where, fmt::format("has lost members (expected {}, got {})", *written,
-                                        names.size()));
+      return Damaged(where,
+                     fmt::format("has lost members (expected {}, got {})", *written, names.size()));
     }
     return names;
   }
