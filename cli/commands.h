@@ -13,6 +13,7 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+void AddAnomalyAnalyseCommand(CLI::App& app, int& exit_status);
 void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
@@ -20,6 +21,7 @@ void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddCompletionCommand(CLI::App& app, int& exit_status);
 void AddConfigCheckCommand(CLI::App& app, int& exit_status);
 void AddConvertCommand(CLI::App& app, int& exit_status);
+void AddCsv2tensorboardCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddDumpConfigCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);
@@ -33,6 +35,7 @@ void AddParseCommand(CLI::App& app, int& exit_status);
 void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status);
+void AddTrendCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.
 inline constexpr int kDifferencesFound = 1;

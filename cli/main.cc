@@ -27,6 +27,7 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
+    AddAnomalyAnalyseCommand,
     AddApiPrecisionCompareCommand,
     AddCheckCommand,
     AddCodeMappingCommand,
@@ -34,6 +35,7 @@ constexpr AddCommand kCommands[] = {
     AddCompletionCommand,
     AddConfigCheckCommand,
     AddConvertCommand,
+    AddCsv2tensorboardCommand,
     AddData2dbCommand,
     AddDumpConfigCommand,
     AddExportCommand,
@@ -47,6 +49,7 @@ constexpr AddCommand kCommands[] = {
     AddPrecheckCommand,
     AddRecoverCommand,
     AddRunOverflowCheckCommand,
+    AddTrendCommand,
 };
 
 constexpr int kUsageStatus = 2;

@@ -239,6 +239,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "comparison": ("arguments", "checkpoint_comparison", "comparison", "comparison_result",
                    "graph_dumps", "notebook", "precheck_result", "rank_comparison",
                    "training_comparison"),
+    "watch": ("watch",),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),
@@ -257,10 +258,11 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
     "mindspore": ("native recorder", "native comparison", "hooks", "windows"),
     "comparison": ("native comparison",),
+    "watch": ("native comparison",),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),
-    "package": ("native recorder", "comparison", "configuration check"),  # lazily
+    "package": ("native recorder", "comparison", "watch", "configuration check"),  # lazily
 }
 # What an import inside a function may load: a framework, or what brings a native library that most
 # processes do not need.

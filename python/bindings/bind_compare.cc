@@ -12,6 +12,7 @@
 #include "bind_compare_ranks.h"
 #include "bind_config.h"
 #include "bind_graph_dumps.h"
+#include "bind_monitor.h"
 #include "bind_precheck.h"
 #include "bind_rows.h"
 #include "compare/compare_training.h"
@@ -244,5 +245,6 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindCompareRanks(m);
   plumbline::python::BindConfigPacks(m);
   plumbline::python::BindGraphDumps(m);
+  plumbline::python::BindMonitor(m);
   plumbline::python::BindPrecheck(m);
 }

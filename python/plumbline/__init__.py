@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plumbline.precheck_result import PrecheckResult, precheck
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
+    from plumbline.watch.csv2tb import csv2tensorboard_by_step
 
 __all__ = [
     "CheckpointResult",
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "compare_ranks",
     "compare_training",
+    "csv2tensorboard_by_step",
     "precheck",
 ]
 
@@ -49,6 +51,7 @@ _LAZY = {
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",
+    "csv2tensorboard_by_step": "plumbline.watch.csv2tb",
     "precheck": "plumbline.precheck_result",
 }
 

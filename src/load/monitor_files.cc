@@ -17,20 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-// Of "Dec03_21-34-40" a number that grows with the time; nothing for other text.
-std::optional<int64_t> TimeOf(std::string_view text) {
-  if (text.size() != 14 || text[5] != '_' || text[8] != '-' || text[11] != '-') return std::nullopt;
-  const auto month = std::ranges::find(kMonths, text.substr(0, 3));
-  if (month == kMonths.end()) return std::nullopt;
-  int64_t time = month - kMonths.begin();
-  for (const size_t at : {3UL, 6UL, 9UL, 12UL}) {
-    const auto part = ParseNatural(text.substr(at, 2));
-    if (!part) return std::nullopt;
-    time = time * 100 + *part;
-  }
-  return time;
-}
-
+// Of a directory, and what it is sorted by.
 struct Dated {
   MonitorDirectory directory;
   int64_t time = 0;
@@ -40,9 +27,9 @@ std::optional<Dated> DatedOf(const std::string& path, const std::string& name) {
   constexpr std::string_view kMark = "-rank";
   constexpr size_t kTimeLength = 14, kIdLength = 8;
   const std::string_view text(name);
-  const auto time = TimeOf(text.substr(0, std::min(kTimeLength, text.size())));
+  const auto time = MonitorTime(text.substr(0, std::min(kTimeLength, text.size())));
   if (!time) return std::nullopt;
-  Dated found{{JoinPath(path, name), name, 0}, *time};
+  Dated found{{JoinPath(path, name), name, 0, *time}, *time};
   std::string_view rest = text.substr(kTimeLength);
   if (rest.starts_with(kMark)) {
     rest.remove_prefix(kMark.size());
@@ -252,6 +239,19 @@ class FileReader {
 
 }  // namespace
 
+std::optional<int64_t> MonitorTime(std::string_view text) {
+  if (text.size() != 14 || text[5] != '_' || text[8] != '-' || text[11] != '-') return std::nullopt;
+  const auto month = std::ranges::find(kMonths, text.substr(0, 3));
+  if (month == kMonths.end()) return std::nullopt;
+  int64_t time = month - kMonths.begin();
+  for (const size_t at : {3UL, 6UL, 9UL, 12UL}) {
+    const auto part = ParseNatural(text.substr(at, 2));
+    if (!part) return std::nullopt;
+    time = time * 100 + *part;
+  }
+  return time;
+}
+
 Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& path) {
   PL_TRY_ASSIGN(const auto names, ListDirectory(path));
   std::vector<Dated> found;
@@ -269,6 +269,18 @@ Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& 
   std::vector<MonitorDirectory> directories;
   for (Dated& dated : found) directories.push_back(std::move(dated.directory));
   return directories;
+}
+
+Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& path) {
+  if (KindOf(path) != PathKind::kDirectory) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", path));
+  }
+  PL_TRY_ASSIGN(std::vector<MonitorDirectory> directories, ListMonitorDirectories(path));
+  if (!directories.empty()) return directories;
+  return Error(ErrorCode::kNotFound,
+               fmt::format("{}: no directory of a monitor (expected names such as "
+                           "Dec03_21-34-40-rank0-3f9c1a2b). Name the directory that holds them.",
+                           path));
 }
 
 bool HoldsMonitorDirectories(const std::string& path) {
@@ -293,6 +305,19 @@ Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory) 
     return std::tie(file.kind, file.first_step, file.path);
   });
   return files;
+}
+
+std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts) {
+  std::vector<std::string> damage;
+  if (facts.is_cut) {
+    damage.push_back(
+        fmt::format("{}: ends within a row, which is left out (the training was killed?)", path));
+  }
+  if (facts.left_out > 0) {
+    damage.push_back(
+        fmt::format("{}: {} rows left out: {}", path, facts.left_out, facts.first_left_out));
+  }
+  return damage;
 }
 
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMonitorRow& visit) {

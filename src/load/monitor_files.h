@@ -19,12 +19,18 @@ namespace plumbline::load {
 struct MonitorDirectory {
   std::string path, name;
   int64_t rank = 0;
+  int64_t time = 0;  // as MonitorTime()
 };
+
+// Of "Dec03_21-34-40" a number that grows with the time in a year; nothing for other text.
+std::optional<int64_t> MonitorTime(std::string_view text);
 
 // Those in `path`, by rank; several of one rank (a training that was resumed) the latest first. The
 // names have no year: a date in December is earlier than one in January where both occur. kIo,
 // kNotFound.
 Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& path);
+// The same where there must be one: kNotFound says what names are expected.
+Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& path);
 bool HoldsMonitorDirectories(const std::string& path);
 
 // "{kind}_{first}-{last}.csv".
@@ -50,6 +56,9 @@ struct MonitorFileFacts {
   std::string first_left_out;  // "line 7: ...", of the rows that are left out
   bool is_cut = false;         // ends within a row, or before its header
 };
+
+// One sentence for each kind of damage of a file.
+std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts);
 
 // Called for each row with the names of the file's statistics. Errors end the reading.
 using VisitMonitorRow =

@@ -59,16 +59,17 @@ class MonitorScanner {
       : options_(options), report_(report) {}
 
   Result<MonitorContents> Run(const std::string& data) {
-    if (KindOf(data) != PathKind::kDirectory) {
-      return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", data));
-    }
-    PL_TRY_ASSIGN(const auto directories, load::ListMonitorDirectories(data));
+    PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(data));
     for (size_t i = 0; i < directories.size(); ++i) {
       const bool is_later = i > 0 && directories[i - 1].rank == directories[i].rank;
       PL_TRY(List(directories[i], is_later ? &directories[i - 1] : nullptr));
     }
     report_.directories = directories.size();
-    if (contents_.all == 0) return Nothing(data, directories);
+    if (contents_.all == 0) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("{}: no csv file (expected names such as grad_reduced_0-0.csv)",
+                               directories.front().path));
+    }
     PL_TRY(ReadAll());
     for (const auto& [kind, count] : others_) {
       report_.notes.push_back(
@@ -83,19 +84,6 @@ class MonitorScanner {
   }
 
  private:
-  static Error Nothing(const std::string& data, std::span<const MonitorDirectory> directories) {
-    if (directories.empty()) {
-      return Error(
-          ErrorCode::kNotFound,
-          fmt::format("{}: no directory of a monitor (expected names such as "
-                      "Dec03_21-34-40-rank0-3f9c1a2b). Name the directory that holds them.",
-                      data));
-    }
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: no csv file (expected names such as grad_reduced_0-0.csv)",
-                             directories.front().path));
-  }
-
   // `later`: of the same rank, whose rows go first.
   Status List(const MonitorDirectory& directory, const MonitorDirectory* later) {
     if (later != nullptr) {
@@ -135,21 +123,12 @@ class MonitorScanner {
                         count = std::max(count, row.micro_step + 1);
                         return {};
                       }));
-        Tell(file.path, facts);
+        for (std::string& damage : load::DamageOf(file.path, facts)) {
+          report_.warnings.push_back(std::move(damage));
+        }
       }
     }
     return {};
-  }
-
-  void Tell(const std::string& path, const load::MonitorFileFacts& facts) {
-    if (facts.is_cut) {
-      report_.warnings.push_back(
-          fmt::format("{}: ends within a row, which is left out (the training was killed?)", path));
-    }
-    if (facts.left_out > 0) {
-      report_.warnings.push_back(
-          fmt::format("{}: {} rows left out: {}", path, facts.left_out, facts.first_left_out));
-    }
   }
 
   const DataToDbOptions& options_;

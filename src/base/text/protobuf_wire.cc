@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
+#include "base/memory/bytes.h"
+
 namespace plumbline::protobuf {
 namespace {
 
@@ -93,6 +97,16 @@ void MessageWriter::AddPacked(uint64_t number, std::span<const uint64_t> values)
   std::string packed;
   for (const uint64_t value : values) AppendVarint(value, packed);
   AddBytes(number, packed);
+}
+
+void MessageWriter::AddDouble(uint64_t number, double value) {
+  AppendTag(number, Wire::kFixed64, text_);
+  AppendU64(std::bit_cast<uint64_t>(value), text_);
+}
+
+void MessageWriter::AddFloat(uint64_t number, float value) {
+  AppendTag(number, Wire::kFixed32, text_);
+  AppendU32(std::bit_cast<uint32_t>(value), text_);
 }
 
 }  // namespace plumbline::protobuf

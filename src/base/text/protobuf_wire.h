@@ -69,6 +69,9 @@ class MessageWriter {
   void AddBytes(uint64_t number, std::string_view bytes);
   void AddMessage(uint64_t number, std::string_view message);
   void AddPacked(uint64_t number, std::span<const uint64_t> values);
+  // Also 0: within a oneof, that the field is there says which one it is.
+  void AddDouble(uint64_t number, double value);
+  void AddFloat(uint64_t number, float value);
 
   [[nodiscard]] const std::string& text() const { return text_; }
 

@@ -22,6 +22,8 @@ TEST(ProtobufWire, ReadsWhatItWrites) {
   writer.AddMessage(3, inner.text());
   writer.AddBytes(4, "");
   writer.AddBytes(536870911, "ab");
+  writer.AddDouble(5, -1.5);
+  writer.AddFloat(6, 0);
   MessageReader reader(BytesOf(writer.text()));
   Field field = *reader.Next();
   EXPECT_EQ(field.number, 1U);
@@ -39,6 +41,12 @@ TEST(ProtobufWire, ReadsWhatItWrites) {
   field = *reader.Next();
   EXPECT_EQ(field.number, 536870911U);
   EXPECT_EQ(field.text(), "ab");
+  field = *reader.Next();
+  EXPECT_EQ(field.number, 5U);
+  EXPECT_EQ(field.text(), std::string_view("\0\0\0\0\0\0\xF8\xBF", 8));
+  field = *reader.Next();
+  EXPECT_EQ(field.number, 6U);
+  EXPECT_EQ(field.text(), std::string_view("\0\0\0\0", 4));
   EXPECT_TRUE(reader.is_done());
 }
 

@@ -1,0 +1,79 @@
+// plumb csv2tensorboard --data DIR: what a training monitor wrote as event files of TensorBoard.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/process/log.h"
+#include "commands.h"
+#include "help_page.h"
+#include "progress.h"
+#include "terminal.h"
+#include "vocabulary.h"
+#include "watch/monitor_to_tensorboard.h"
+
+namespace plumbline::cli {
+namespace {
+
+struct TensorboardArguments {
+  std::string output, data;
+  TensorboardOptions options;
+};
+
+Status RunCsv2tensorboard(TensorboardArguments& arguments) {
+  Progress progress("converting", "event file");
+  if (progress.is_on()) {
+    arguments.options.progress = [&](uint64_t done, uint64_t all) {
+      progress.Show(PartsDone(done, all));
+    };
+  }
+  PL_TRY_ASSIGN(const TensorboardReport report,
+                MonitorToTensorboard(arguments.data, arguments.output, arguments.options));
+  std::string text =
+      fmt::format("{}: {} event files, {} scalars of {} directories\n", OneLine(report.path),
+                  report.event_files, report.scalars, report.directories);
+  if (report.left_out > 0) {
+    text += fmt::format("  {} rows left out: a later directory of their rank has the step again\n",
+                        report.left_out);
+  }
+  text += fmt::format("  show them: tensorboard --logdir {}\n", OneLine(report.path));
+  Print(text);
+  for (const std::string& warning : report.warnings) LogWarning(warning);
+  return {};
+}
+
+}  // namespace
+
+void AddCsv2tensorboardCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<TensorboardArguments>();
+  TensorboardOptions& options = arguments->options;
+  CLI::App* command = app.add_subcommand(
+      "csv2tensorboard", "Convert what a training monitor wrote to event files of TensorBoard.");
+  command
+      ->add_option("--data", arguments->data,
+                   "directory that holds Dec03_21-34-40-rank0-3f9c1a2b, ...")
+      ->required();
+  AddOutput(*command, arguments->output,
+            "directory for rank0/actv/events..., ...; default: "
+            "DIR/{time}-csv2tensorboard_by_step",
+            "--output_dirpath");
+  command->add_option("--data_type", options.kinds, "kinds of files; default: all")
+      ->check(CLI::IsMember(TensorboardKinds()))
+      ->delimiter(',');
+  command->add_option("--time_start", options.time_start,
+                      "directories from this time on, such as Dec03_21-34-40");
+  command->add_option("--time_end", options.time_end, "directories up to this time");
+  AddThreads(*command, options.threads);
+  command->footer(FooterText(
+      "", {"plumb csv2tensorboard --data monitor_output",
+           "plumb csv2tensorboard --data monitor_output --data_type grad_reduced -o tb"}));
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = RunCsv2tensorboard(*arguments);
+    exit_status = status ? 0 : ReportError("csv2tensorboard", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

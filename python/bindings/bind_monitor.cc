@@ -1,0 +1,50 @@
+#include "bind_monitor.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+#include "file_path.h"
+#include "watch/monitor_to_tensorboard.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+Result<TensorboardReport> ConvertUnlocked(const std::string& data, const std::string& output,
+                                          const TensorboardOptions& options) {
+  const nb::gil_scoped_release release;
+  return MonitorToTensorboard(data, output, options);
+}
+
+}  // namespace
+
+void BindMonitor(nb::module_& m) {
+  m.def(
+      "monitor_to_tensorboard",
+      [](const FilePath& data, const FilePath& output, std::string time_start, std::string time_end,
+         std::vector<std::string> kinds, int threads) {
+        const TensorboardOptions options{.time_start = std::move(time_start),
+                                         .time_end = std::move(time_end),
+                                         .kinds = std::move(kinds),
+                                         .threads = threads,
+                                         .progress = {}};
+        TensorboardReport report = ValueOrRaise(ConvertUnlocked(data.bytes, output.bytes, options));
+        std::vector<TextWithPaths> warnings;
+        for (std::string& warning : report.warnings) warnings.push_back({std::move(warning)});
+        return std::tuple(FilePath{std::move(report.path)}, std::move(warnings));
+      },
+      nb::arg("data"), nb::arg("output"), nb::arg("time_start"), nb::arg("time_end"),
+      nb::arg("kinds"), nb::arg("threads"),
+      "Writes event files; the directory that they are in, and warnings. Empty texts: the "
+      "default.");
+}
+
+}  // namespace plumbline::python

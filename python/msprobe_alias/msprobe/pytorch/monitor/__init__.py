@@ -1,0 +1,1 @@
+"""Upstream's training monitor: what works on its files."""

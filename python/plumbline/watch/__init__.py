@@ -1,0 +1,1 @@
+"""Values over the steps of a training: what a training monitor wrote."""

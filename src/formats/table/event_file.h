@@ -1,0 +1,49 @@
+// Event files of TensorBoard: scalars over steps. Each record is
+//
+//   length u64 | masked CRC-32C of it u32 | message Event | masked CRC-32C of it u32
+//
+// little-endian (tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto).
+
+#ifndef PLUMBLINE_FORMATS_TABLE_EVENT_FILE_H_
+#define PLUMBLINE_FORMATS_TABLE_EVENT_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/file/text_file.h"
+#include "base/text/protobuf_wire.h"
+#include "plumbline/result.h"
+
+namespace plumbline::event_file {
+
+// What the names of such files begin with; TensorBoard shows every file of a directory that has it.
+inline constexpr std::string_view kNameStart = "events.out.tfevents.";
+
+// Writes one file, which appears when it is complete. Single-threaded; move-only. Errors are those
+// of TextFile.
+class Writer {
+ public:
+  // `wall_time`: of all its events, in seconds since 1970.
+  static Result<Writer> Create(const std::string& path, double wall_time);
+
+  // Tags of one step follow each other, so that they share a record; steps grow.
+  Status AddScalar(std::string_view tag, int64_t step, float value);
+  Status Close();
+
+ private:
+  Writer(TextFile file, double wall_time) : file_(std::move(file)), wall_time_(wall_time) {}
+  Status EndStep();
+  Status WriteRecord(std::string_view event);
+
+  TextFile file_;
+  double wall_time_;
+  int64_t step_ = 0;
+  protobuf::MessageWriter summary_;  // of the step
+};
+
+}  // namespace plumbline::event_file
+
+#endif  // PLUMBLINE_FORMATS_TABLE_EVENT_FILE_H_

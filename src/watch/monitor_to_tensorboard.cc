@@ -1,0 +1,277 @@
+#include "watch/monitor_to_tensorboard.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/process/parallel.h"
+#include "formats/table/event_file.h"
+#include "load/monitor_files.h"
+
+namespace plumbline {
+namespace {
+
+using load::MonitorDirectory;
+using load::MonitorFile;
+using load::MonitorRow;
+
+constexpr std::array<std::string_view, 7> kScalars = {"norm", "min", "max", "zeros",
+                                                      "nans", "id",  "mean"};
+
+// The files of one kind that one directory has.
+struct KindFiles {
+  std::vector<std::string> paths;  // by step
+};
+
+// What becomes one event file: the directories of a rank, the earliest first.
+struct EventJob {
+  int64_t rank = 0;
+  std::string kind;
+  std::vector<KindFiles> directories;
+};
+
+struct JobOutcome {
+  uint64_t scalars = 0, left_out = 0;
+  bool has_replaced = false;
+  std::vector<std::string> warnings;
+};
+
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The directory that upstream would make.
+std::string UsualOutput(const std::string& data) {
+  constexpr auto kShanghai = std::chrono::hours(8);
+  const auto now = std::chrono::system_clock::now() + kShanghai;
+  const std::tm time = fmt::gmtime(std::chrono::system_clock::to_time_t(now));
+  return JoinPath(data, fmt::format("{:%b%d_%H-%M-%S}-csv2tensorboard_by_step", time));
+}
+
+std::string EventFileName(double seconds) {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return fmt::format("{}{}.{}.{}.0", event_file::kNameStart, static_cast<int64_t>(seconds),
+                     host[0] == '\0' ? "host" : host.data(), ::getpid());
+}
+
+// Removes event files that an earlier run left. Whether there were any.
+Result<bool> RemoveEventFiles(const std::string& directory) {
+  PL_TRY_ASSIGN(const auto names, ListDirectory(directory));
+  bool has_removed = false;
+  for (const std::string& name : names) {
+    if (!name.starts_with(event_file::kNameStart)) continue;
+    PL_TRY(RemoveFile(JoinPath(directory, name)));
+    has_removed = true;
+  }
+  return has_removed;
+}
+
+// Writes the event file of one job.
+class EventImport {
+ public:
+  EventImport(const EventJob& job, JobOutcome& outcome) : job_(job), outcome_(outcome) {}
+
+  Status Run(const std::string& output) {
+    const std::string directory =
+        JoinPath(JoinPath(output, fmt::format("rank{}", job_.rank)), job_.kind);
+    PL_TRY(MakeDirectories(directory));
+    PL_TRY_ASSIGN(outcome_.has_replaced, RemoveEventFiles(directory));
+    const double now = SecondsNow();
+    PL_TRY_ASSIGN(event_file::Writer writer,
+                  event_file::Writer::Create(JoinPath(directory, EventFileName(now)), now));
+    for (size_t i = 0; i < job_.directories.size(); ++i) {
+      // A training that was resumed does steps again: those of the later directory count.
+      PL_TRY_ASSIGN(const auto end, FirstStepBehind(i));
+      for (const std::string& path : job_.directories[i].paths) PL_TRY(Add(path, end, writer));
+    }
+    return writer.Close();
+  }
+
+ private:
+  // The first step of the directories behind `place`, if they have rows.
+  Result<std::optional<int64_t>> FirstStepBehind(size_t place) {
+    std::optional<int64_t> first;
+    for (size_t i = place + 1; i < job_.directories.size(); ++i) {
+      for (const std::string& path : job_.directories[i].paths) {
+        std::optional<int64_t> of_file;
+        PL_TRY(load::VisitMonitorFile(path, [&](auto, MonitorRow& row) -> Status {
+          of_file = std::min(of_file.value_or(row.step), row.step);
+          return {};
+        }));
+        if (!of_file) continue;
+        first = std::min(first.value_or(*of_file), *of_file);
+        break;  // the next files have later steps
+      }
+    }
+    return first;
+  }
+
+  Status Add(const std::string& path, std::optional<int64_t> end, event_file::Writer& writer) {
+    std::vector<MonitorRow> rows;
+    std::vector<std::string> statistics;
+    PL_TRY_ASSIGN(const auto facts, load::VisitMonitorFile(path, [&](auto names, MonitorRow& row) {
+                    if (rows.empty()) statistics.assign(names.begin(), names.end());
+                    if (end && row.step >= *end) {
+                      ++outcome_.left_out;
+                    } else {
+                      rows.push_back(std::move(row));
+                    }
+                    return Status();
+                  }));
+    for (std::string& damage : load::DamageOf(path, facts)) {
+      outcome_.warnings.push_back(std::move(damage));
+    }
+    std::ranges::stable_sort(rows, {}, &MonitorRow::step);
+    for (const MonitorRow& row : rows) PL_TRY(AddRow(row, statistics, writer));
+    return {};
+  }
+
+  Status AddRow(const MonitorRow& row, const std::vector<std::string>& statistics,
+                event_file::Writer& writer) {
+    const bool has_micro_steps = job_.kind == "actv" || job_.kind == "actv_grad";
+    const std::string micro = has_micro_steps ? fmt::format(":micro{}", row.micro_step) : "";
+    const std::string start = fmt::format("vp{}:{}{}/", row.vpp_stage, row.name, micro);
+    for (size_t i = 0; i < statistics.size(); ++i) {
+      if (!row.values[i] || std::ranges::find(kScalars, statistics[i]) == kScalars.end()) continue;
+      PL_TRY(writer.AddScalar(start + statistics[i], row.step, static_cast<float>(*row.values[i])));
+      ++outcome_.scalars;
+    }
+    return {};
+  }
+
+  const EventJob& job_;
+  JobOutcome& outcome_;
+};
+
+Result<std::optional<int64_t>> TimeOption(std::string_view name, const std::string& text) {
+  if (text.empty()) return std::optional<int64_t>();
+  const auto time = load::MonitorTime(text);
+  if (time) return time;
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: \"{}\" is no time of a monitor (expected such as Dec03_21-34-40)",
+                           name, text));
+}
+
+Result<std::vector<MonitorDirectory>> ChosenDirectories(const std::string& data,
+                                                        const TensorboardOptions& options) {
+  PL_TRY_ASSIGN(const auto start, TimeOption("time_start", options.time_start));
+  PL_TRY_ASSIGN(const auto end, TimeOption("time_end", options.time_end));
+  if (start && end && *start > *end) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("time_start({}) greater than time_end({})", options.time_start,
+                             options.time_end));
+  }
+  PL_TRY_ASSIGN(std::vector<MonitorDirectory> directories, load::NeedMonitorDirectories(data));
+  std::erase_if(directories, [&](const MonitorDirectory& directory) {
+    return (start && directory.time < *start) || (end && directory.time > *end);
+  });
+  if (!directories.empty()) return directories;
+  return Error(ErrorCode::kNotFound, fmt::format("{}: no directory of a monitor from {} to {}",
+                                                 data, start ? options.time_start : "the first",
+                                                 end ? options.time_end : "the last"));
+}
+
+Status CheckKinds(const std::vector<std::string>& kinds) {
+  const auto& known = TensorboardKinds();
+  for (const std::string& kind : kinds) {
+    if (std::ranges::find(known, kind) != known.end()) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("data type({}) is not supported, supported data type: {}", kind,
+                             fmt::join(known, ", ")));
+  }
+  return {};
+}
+
+Result<std::vector<EventJob>> JobsOf(const std::vector<MonitorDirectory>& directories,
+                                     const std::vector<std::string>& kinds) {
+  std::map<std::pair<int64_t, std::string>, EventJob> jobs;
+  for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) {
+    std::map<std::string, KindFiles> found;
+    PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory->path));
+    for (const MonitorFile& file : files) {
+      if (std::ranges::find(kinds, file.kind) == kinds.end()) continue;
+      found[file.kind].paths.push_back(file.path);
+    }
+    for (auto& [kind, of_directory] : found) {
+      EventJob& job = jobs[{directory->rank, kind}];
+      job.rank = directory->rank;
+      job.kind = kind;
+      job.directories.push_back(std::move(of_directory));
+    }
+  }
+  std::vector<EventJob> list;
+  for (auto& [key, job] : jobs) list.push_back(std::move(job));
+  return list;
+}
+
+}  // namespace
+
+const std::vector<std::string>& TensorboardKinds() {
+  static const std::vector<std::string> kKinds = {
+      "actv",         "actv_grad", "exp_avg",      "exp_avg_sq",    "grad_unreduced",
+      "grad_reduced", "param",     "param_origin", "param_updated", "other"};
+  return kKinds;
+}
+
+Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const std::string& output,
+                                               const TensorboardOptions& options) {
+  PL_TRY(CheckKinds(options.kinds));
+  PL_TRY_ASSIGN(const auto directories, ChosenDirectories(data, options));
+  PL_TRY_ASSIGN(const std::vector<EventJob> jobs,
+                JobsOf(directories, options.kinds.empty() ? TensorboardKinds() : options.kinds));
+  if (jobs.empty()) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: no csv file of {} (expected names such as grad_reduced_0-0.csv)",
+                    directories.front().path,
+                    options.kinds.empty() ? std::string("a known kind")
+                                          : fmt::format("{}", fmt::join(options.kinds, ", "))));
+  }
+  TensorboardReport report;
+  report.path = output.empty() ? UsualOutput(data) : output;
+  report.directories = directories.size();
+  PL_TRY(MakeDirectories(report.path));
+  std::vector<JobOutcome> outcomes(jobs.size());
+  std::vector<Status> statuses(jobs.size());
+  std::mutex mutex;
+  uint64_t done = 0;
+  const auto run = [&](size_t i) {
+    statuses[i] = EventImport(jobs[i], outcomes[i]).Run(report.path);
+    const std::scoped_lock lock(mutex);
+    ++done;
+    if (options.progress) options.progress(done, jobs.size());
+  };
+  const auto run_all = [&] { ParallelFor(jobs.size(), run); };
+  if (options.threads > 0) {
+    RunWithThreads(options.threads, run_all);
+  } else {
+    run_all();
+  }
+  for (const Status& status : statuses) PL_TRY(status);
+  bool has_replaced = false;
+  for (JobOutcome& outcome : outcomes) {
+    report.scalars += outcome.scalars;
+    report.left_out += outcome.left_out;
+    has_replaced = has_replaced || outcome.has_replaced;
+    for (std::string& warning : outcome.warnings) report.warnings.push_back(std::move(warning));
+  }
+  report.event_files = jobs.size();
+  if (has_replaced) {
+    report.warnings.push_back(fmt::format("{}: existing event files were replaced", report.path));
+  }
+  return report;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,388 @@
+#include "watch/trend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
+#include "load/monitor_files.h"
+#include "watch/anomalies.h"
+
+namespace plumbline {
+namespace {
+
+using load::MonitorDirectory;
+using load::MonitorFile;
+using load::MonitorRow;
+
+// Files that have curves, in the order in which a page offers them, and when they are written: 0
+// forward, 1 backward, 2 optimizer.
+constexpr std::array<std::pair<std::string_view, int>, 14> kTrendKinds = {
+    {{"actv", 0},
+     {"actv_grad", 1},
+     {"grad_unreduced", 1},
+     {"grad_reduced", 1},
+     {"param", 2},
+     {"param_origin", 2},
+     {"param_updated", 2},
+     {"exp_avg", 2},
+     {"exp_avg_sq", 2},
+     {"other", 2},
+     {"attention_hook", 0},
+     {"linear_hook", 2},
+     {"moe_router_weight_hook", 2},
+     {"moe_router_logit_hook", 0}}};
+
+constexpr std::array<std::string_view, 10> kCurves = {"norm",
+                                                      "max",
+                                                      "min",
+                                                      "mean",
+                                                      "zeros",
+                                                      "entropy",
+                                                      "sr",
+                                                      "kernel_norm",
+                                                      "router_weight_similarity",
+                                                      "per_token_expert_entropy"};
+
+constexpr std::string_view kNans = "nans";
+
+const std::pair<std::string_view, int>* KindNamed(std::string_view kind) {
+  const auto found = std::ranges::find(kTrendKinds, kind, &std::pair<std::string_view, int>::first);
+  return found == kTrendKinds.end() ? nullptr : &*found;
+}
+
+std::string KeyOf(std::string_view kind, int64_t vpp_stage, std::string_view name,
+                  int64_t micro_step) {
+  return fmt::format("{}\n{}\n{}\n{}", kind, vpp_stage, name, micro_step);
+}
+
+// The tag of an alert -> the key of its curve. 1.2.2 gives activations and their gradients one tag.
+std::string KeyOfTag(std::string_view tag) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOfTag = {
+      {{"actv", "actv"},
+       {"actv_grad", "actv_grad"},
+       {"pre_grad", "grad_unreduced"},
+       {"acc_grad", "grad_unreduced"},
+       {"post_grad", "grad_reduced"},
+       {"exp_avg", "exp_avg"},
+       {"exp_avg_sq", "exp_avg_sq"},
+       {"mg_direction", "other"}}};
+  const size_t end = tag.rfind('/');
+  const std::string_view last = end == std::string_view::npos ? "param" : tag.substr(end + 1);
+  const auto known =
+      std::ranges::find(kOfTag, last, &std::pair<std::string_view, std::string_view>::first);
+  const std::string_view kind = known == kOfTag.end() ? last : known->second;
+  std::string_view name = tag.substr(0, std::min(tag.find('/'), tag.size()));
+  const size_t colon = name.find(':');
+  const auto stage =
+      colon == std::string_view::npos ? std::nullopt : ParseNatural(name.substr(0, colon));
+  if (stage) name.remove_prefix(colon + 1);
+  int64_t micro_step = 0;
+  const size_t mark = name.rfind(':');
+  if (mark != std::string_view::npos) {
+    if (const auto number = ParseNatural(name.substr(mark + 1))) {
+      micro_step = *number;
+      name = name.substr(0, mark);
+    }
+  }
+  return KeyOf(kind, stage.value_or(0), name, micro_step);
+}
+
+// Reads the files twice: what there is, then the values.
+class TrendReader {
+ public:
+  TrendReader(const TrendOptions& options, Trend& trend) : options_(options), trend_(trend) {}
+
+  Status Run(const std::string& data) {
+    PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(data));
+    trend_.data = data;
+    trend_.directories = directories.size();
+    PL_TRY(List(directories));
+    PL_TRY(Scan());
+    if (steps_.empty()) {
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
+    }
+    Prepare();
+    PL_TRY(ReadValues());
+    PL_TRY(ReadAlerts(data));
+    for (TrendSeries& series : trend_.series) FindJump(series);
+    Sort();
+    return {};
+  }
+
+ private:
+  struct InputFile {
+    int64_t rank = 0;
+    std::string kind, path;
+    bool begins_directory = false;
+  };
+
+  // The latest directory of a rank comes first.
+  Status List(const std::vector<MonitorDirectory>& directories) {
+    std::set<int64_t> ranks;
+    for (const MonitorDirectory& directory : directories) {
+      ranks.insert(directory.rank);
+      PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
+      bool is_first = true;
+      for (const MonitorFile& file : files) {
+        if (KindNamed(file.kind) == nullptr) continue;
+        files_.push_back({directory.rank, file.kind, file.path, is_first});
+        is_first = false;
+      }
+    }
+    trend_.ranks = ranks.size();
+    return {};
+  }
+
+  // Visits the rows that count: `visit(file, statistics, row)`.
+  template <class Visit>
+  Status VisitRows(const Visit& visit, bool tells_damage) {
+    std::map<std::pair<int64_t, std::string>, int64_t> first_of_later, first_of_this;
+    for (const InputFile& file : files_) {
+      if (options_.progress) options_.progress(done_++, 2 * files_.size());
+      if (file.begins_directory) {
+        for (const auto& [key, step] : first_of_this) {
+          const auto [at, is_new] = first_of_later.try_emplace(key, step);
+          at->second = std::min(at->second, step);
+        }
+        first_of_this.clear();
+      }
+      const std::pair key(file.rank, file.kind);
+      const auto later = first_of_later.find(key);
+      const int64_t end =
+          later == first_of_later.end() ? std::numeric_limits<int64_t>::max() : later->second;
+      PL_TRY_ASSIGN(
+          const auto facts,
+          load::VisitMonitorFile(file.path, [&](auto statistics, MonitorRow& row) -> Status {
+            if (row.step >= end) return {};
+            const auto [at, is_new] = first_of_this.try_emplace(key, row.step);
+            at->second = std::min(at->second, row.step);
+            visit(file, statistics, row);
+            return {};
+          }));
+      if (!tells_damage) continue;
+      for (std::string& damage : load::DamageOf(file.path, facts)) {
+        trend_.warnings.push_back(std::move(damage));
+      }
+    }
+    return {};
+  }
+
+  Status Scan() {
+    std::set<int64_t> steps;
+    std::set<std::string, std::less<>> statistics;
+    PL_TRY(VisitRows(
+        [&](const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
+          steps.insert(row.step);
+          for (const std::string& name : names) {
+            if (!statistics.contains(name)) statistics.insert(name);
+          }
+          const auto [at, is_new] = places_.try_emplace(
+              KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step), trend_.series.size());
+          if (!is_new) return;
+          TrendSeries series;
+          series.kind = file.kind;
+          series.name = row.name;
+          series.vpp_stage = row.vpp_stage;
+          series.micro_step = row.micro_step;
+          trend_.series.push_back(std::move(series));
+        },
+        /*tells_damage=*/true));
+    steps_.assign(steps.begin(), steps.end());
+    for (const std::string_view curve : kCurves) {
+      if (statistics.contains(curve)) trend_.statistics.emplace_back(curve);
+    }
+    return {};
+  }
+
+  void Prepare() {
+    const size_t curves = std::max<size_t>(1, trend_.series.size() * trend_.statistics.size());
+    const size_t points = std::min(
+        steps_.size(), std::clamp(kTrendPoints / curves, kFewestCurvePoints, kMostCurvePoints));
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const size_t point = i * points / steps_.size();
+      if (trend_.point_steps.size() == point) trend_.point_steps.push_back(steps_[i]);
+      point_of_.emplace(steps_[i], point);
+    }
+    trend_.last_step = steps_.back();
+    trend_.steps = steps_.size();
+    for (TrendSeries& series : trend_.series) {
+      series.curves.resize(trend_.statistics.size());
+      series.has_nonfinite.resize(trend_.point_steps.size());
+    }
+  }
+
+  Status ReadValues() {
+    return VisitRows([&](const InputFile& file, std::span<const std::string> names,
+                         const MonitorRow& row) { Take(file, names, row); },
+                     /*tells_damage=*/false);
+  }
+
+  void Take(const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
+    const std::optional<std::string> what = NonfiniteIn(names, row);
+    TrendSeries& series =
+        trend_.series[places_.at(KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step))];
+    const size_t point = point_of_.at(row.step);
+    if (what) {
+      series.has_nonfinite[point] = true;
+      TakeFirst(file, row, *what);
+    }
+    for (size_t i = 0; i < trend_.statistics.size(); ++i) {
+      const auto found = std::ranges::find(names, trend_.statistics[i]);
+      if (found == names.end()) continue;
+      const auto value = row.values[static_cast<size_t>(found - names.begin())];
+      if (value && std::isfinite(*value)) Widen(series.curves[i], point, *value);
+    }
+  }
+
+  void Widen(TrendCurve& curve, size_t point, double value) const {
+    if (curve.low.empty()) {
+      const float nothing = std::numeric_limits<float>::quiet_NaN();
+      curve.low.assign(trend_.point_steps.size(), nothing);
+      curve.high = curve.low;
+    }
+    constexpr double kMost = std::numeric_limits<float>::max();
+    const auto number = static_cast<float>(std::clamp(value, -kMost, kMost));
+    float &low = curve.low[point], &high = curve.high[point];
+    if (std::isnan(low) || number < low) low = number;
+    if (std::isnan(high) || number > high) high = number;
+  }
+
+  // A row of NaN alone, its count of NaN among them, says that there was no tensor.
+  static std::optional<std::string> NonfiniteIn(std::span<const std::string> names,
+                                                const MonitorRow& row) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!row.values[i]) continue;
+      const double value = *row.values[i];
+      if (names[i] == kNans && value > 0) return fmt::format("{} NaN", value);
+      if (std::isinf(value)) return fmt::format("{} {}", names[i], value);
+    }
+    if (std::ranges::find(names, kNans) != names.end()) return std::nullopt;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (row.values[i] && std::isnan(*row.values[i])) return names[i] + " NaN";
+    }
+    return std::nullopt;
+  }
+
+  void TakeFirst(const InputFile& file, const MonitorRow& row, const std::string& what) {
+    const int stage = KindNamed(file.kind)->second;
+    const std::tuple order(row.step, stage, file.rank);
+    if (trend_.first_nonfinite && order >= first_order_) return;
+    first_order_ = order;
+    trend_.first_nonfinite = FirstNonfinite{row.step, file.rank, file.kind, row.name, what};
+  }
+
+  Status ReadAlerts(const std::string& data) {
+    const std::string directory = JoinPath(data, "anomaly_detected");
+    if (KindOf(directory) != PathKind::kDirectory) return {};
+    PL_TRY_ASSIGN(AnomalyFiles found, ReadAnomalies(directory));
+    for (std::string& warning : found.warnings) trend_.warnings.push_back(std::move(warning));
+    trend_.alerts = found.anomalies.size();
+    if (!found.anomalies.empty()) trend_.first_alert = found.anomalies.front().message;
+    for (const Anomaly& anomaly : found.anomalies) {
+      const auto place = places_.find(KeyOfTag(anomaly.tag));
+      if (place == places_.end()) continue;
+      std::vector<int64_t>& steps = trend_.series[place->second].alert_steps;
+      if (steps.empty() || steps.back() != anomaly.step) steps.push_back(anomaly.step);
+    }
+    return {};
+  }
+
+  static void FindJump(TrendSeries& series) {
+    constexpr size_t kHistory = 16, kLeast = 3;
+    const auto curve = std::ranges::find_if(
+        series.curves, [](const TrendCurve& candidate) { return !candidate.high.empty(); });
+    if (curve == series.curves.end()) return;
+    std::vector<float> history, sorted;
+    for (size_t i = 0; i < curve->high.size(); ++i) {
+      const float value = curve->high[i];
+      if (std::isnan(value)) continue;
+      if (history.size() >= kLeast) {
+        sorted = history;
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+        std::ranges::nth_element(sorted, middle);
+        const double factor = *middle > 0 ? static_cast<double>(value) / *middle : 0;
+        if (factor > series.jump) {
+          series.jump = factor;
+          series.jump_point = i;
+          series.jump_from = *middle;
+          series.jump_to = value;
+        }
+      }
+      history.push_back(value);
+      if (history.size() > kHistory) history.erase(history.begin());
+    }
+  }
+
+  void Sort() {
+    const auto order = [](const TrendSeries& series) {
+      const auto& marks = series.has_nonfinite;
+      const auto first = std::ranges::find(marks, true);
+      const bool is_finite = first == marks.end();
+      const int stage = is_finite ? 0 : KindNamed(series.kind)->second;
+      return std::tuple(is_finite, first - marks.begin(), stage, series.alert_steps.empty(),
+                        -series.jump);
+    };
+    std::ranges::stable_sort(trend_.series, {}, order);
+  }
+
+  const TrendOptions& options_;
+  Trend& trend_;
+  std::vector<InputFile> files_;
+  std::unordered_map<std::string, size_t> places_;  // of series, by key
+  std::vector<int64_t> steps_;
+  std::unordered_map<int64_t, size_t> point_of_;
+  std::tuple<int64_t, int, int64_t> first_order_;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
+Result<Trend> ReadTrend(const std::string& data, const TrendOptions& options) {
+  Trend trend;
+  PL_TRY(TrendReader(options, trend).Run(data));
+  return trend;
+}
+
+std::string TrendText(const Trend& trend) {
+  std::string text;
+  const auto add = [&](std::string_view line) { text += OneLine(line) + "\n"; };
+  const TrendSeries* largest = nullptr;
+  for (const TrendSeries& series : trend.series) {
+    if (series.jump > (largest == nullptr ? 0 : largest->jump)) largest = &series;
+  }
+  if (trend.first_nonfinite) {
+    const FirstNonfinite& first = *trend.first_nonfinite;
+    add(fmt::format("first NaN or infinity: step {}, rank {}, {} {}: {}", first.step, first.rank,
+                    first.kind, first.name, first.what));
+  } else if (!trend.first_alert.empty()) {
+    add(fmt::format("no NaN or infinity; first of {}: {}", CountText(trend.alerts, "alert"),
+                    trend.first_alert));
+  } else {
+    add("no NaN or infinity, no alert");
+  }
+  add(fmt::format("  {}, {} ({} to {}), {}", CountText(trend.series.size(), "tensor"),
+                  CountText(trend.steps, "step"), trend.point_steps.front(), trend.last_step,
+                  CountText(trend.ranks, "rank")));
+  if (largest != nullptr && largest->jump > 1) {
+    add(fmt::format("  largest jump: {} {} at step {}, {:.4g} after {:.4g} ({:.3g} times)",
+                    largest->kind, largest->name, trend.point_steps[largest->jump_point],
+                    largest->jump_to, largest->jump_from, largest->jump));
+  }
+  return text;
+}
+
+}  // namespace plumbline

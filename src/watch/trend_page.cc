@@ -1,0 +1,130 @@
+// The page of watch/trend.h: its data as JSON, drawn by the scripts of html/.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/text/json.h"
+#include "report/html_report.h"
+#include "report/result_json.h"
+#include "watch/trend.h"
+
+namespace plumbline {
+
+// Contents of html/, embedded by cmake/embed.cmake.
+extern const std::string_view kTrendHtml;
+extern const std::string_view kTrendCss;
+extern const std::string_view kTrendJs;
+
+namespace {
+
+using report::ObjectWriter;
+
+// Four digits are more than a curve shows; null: nothing finite.
+void AppendPoints(const std::vector<float>& points, std::string& out) {
+  out += '[';
+  for (const float point : points) {
+    if (out.back() != '[') out += ',';
+    if (std::isnan(point)) {
+      out += "null";
+    } else {
+      fmt::format_to(std::back_inserter(out), "{:.4g}", point);
+    }
+  }
+  out += ']';
+}
+
+bool AreSame(const TrendCurve& curve) {
+  return std::ranges::equal(curve.low, curve.high, [](float low, float high) {
+    return low == high || (std::isnan(low) && std::isnan(high));
+  });
+}
+
+// [high] or, where ranks or steps differ, [high, low]; null: the tensor has no such statistic.
+void AppendCurve(const TrendCurve& curve, std::string& out) {
+  if (curve.high.empty()) {
+    out += "null";
+    return;
+  }
+  out += '[';
+  AppendPoints(curve.high, out);
+  if (!AreSame(curve)) {
+    out += ',';
+    AppendPoints(curve.low, out);
+  }
+  out += ']';
+}
+
+template <class T>
+void AppendIntegers(const std::vector<T>& numbers, std::string& out) {
+  out += '[';
+  for (const T number : numbers) {
+    if (out.back() != '[') out += ',';
+    out += std::to_string(number);
+  }
+  out += ']';
+}
+
+void AppendSeries(const TrendSeries& series, std::string& out) {
+  ObjectWriter object(out);
+  object.Text("kind", series.kind);
+  object.Text("name", series.name);
+  object.Integer("stage", static_cast<uint64_t>(series.vpp_stage));
+  object.Integer("micro_step", static_cast<uint64_t>(series.micro_step));
+  std::vector<size_t> bad;
+  for (size_t i = 0; i < series.has_nonfinite.size(); ++i) {
+    if (series.has_nonfinite[i]) bad.push_back(i);
+  }
+  AppendIntegers(bad, object.Key("bad"));
+  AppendIntegers(series.alert_steps, object.Key("alerts"));
+  object.Number("jump", series.jump);
+  object.Integer("jump_point", series.jump_point);
+  std::string& curves = object.Key("curves");
+  curves += '[';
+  for (size_t i = 0; i < series.curves.size(); ++i) {
+    if (i > 0) curves += ',';
+    AppendCurve(series.curves[i], curves);
+  }
+  curves += ']';
+  object.End();
+}
+
+std::string TrendData(const Trend& trend) {
+  std::string out;
+  ObjectWriter object(out);
+  const std::string text = TrendText(trend);
+  object.Text("answer", text.substr(0, text.find('\n')));
+  object.Text("rest", text.substr(text.find('\n') + 1));
+  object.Text("state", trend.first_nonfinite ? "bad" : trend.alerts > 0 ? "unknown" : "good");
+  object.Text("data", trend.data);
+  object.Integer("ranks", trend.ranks);
+  object.Integer("steps", trend.steps);
+  object.Integer("tensors", trend.series.size());
+  object.Texts("statistics", trend.statistics);
+  AppendIntegers(trend.point_steps, object.Key("point_steps"));
+  object.Integer("last_step", static_cast<uint64_t>(trend.last_step));
+  object.Texts("notes", trend.warnings);
+  std::string& series = object.Key("series");
+  series += '[';
+  const size_t shown = std::min(trend.series.size(), kMostTrendSeries);
+  for (size_t i = 0; i < shown; ++i) {
+    if (i > 0) series += ',';
+    AppendSeries(trend.series[i], series);
+  }
+  series += ']';
+  object.End();
+  return report::InScript(std::move(out));
+}
+
+}  // namespace
+
+Status WriteTrendPage(const Trend& trend, const std::string& path) {
+  const report::HtmlFrame frame{
+      kTrendHtml, {report::kPageCss, kTrendCss}, {report::kElementsJs, kTrendJs}, TrendText(trend)};
+  return report::WriteHtmlFrame(
+      path, frame, [&](AtomicFile& file) -> Status { return file.Write(TrendData(trend)); });
+}
+
+}  // namespace plumbline

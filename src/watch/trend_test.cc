@@ -1,0 +1,149 @@
+#include "watch/trend.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
+
+namespace plumbline {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+class TrendTest : public ::testing::Test {
+ protected:
+  void Put(const std::string& file, const std::string& text) {
+    const std::string path = root_.Path("in/" + file);
+    ASSERT_TRUE(MakeDirectories(std::string(DirectoryOf(path))));
+    ASSERT_TRUE(WriteFileAtomically(path, text, false));
+  }
+  Trend Read() {
+    auto trend = ReadTrend(root_.Path("in"), {});
+    EXPECT_TRUE(trend) << trend.error().message();
+    return trend ? *std::move(trend) : Trend();
+  }
+
+  testing::TestDirectory root_;
+};
+
+constexpr const char* kRank0 = "Dec03_21-34-40-rank0-aaaaaaaa/";
+constexpr const char* kRank1 = "Dec03_21-34-41-rank1-bbbbbbbb/";
+
+// "{kind} {name}: low..high ..." of the first statistic.
+Lines Curves(const Trend& trend) {
+  Lines lines;
+  for (const TrendSeries& series : trend.series) {
+    std::string line = series.kind + " " + series.name + ":";
+    for (size_t i = 0; i < series.curves[0].low.size(); ++i) {
+      line += fmt::format(" {}..{}", series.curves[0].low[i], series.curves[0].high[i]);
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST_F(TrendTest, ACurveSpansTheRanks) {
+  Put(std::string(kRank0) + "grad_reduced_0-1.csv",
+      "vpp_stage,name,step,norm,nans\n0,w,0,1,0\n0,w,1,2,0\n");
+  Put(std::string(kRank1) + "grad_reduced_0-1.csv",
+      "vpp_stage,name,step,norm,nans\n0,w,0,3,0\n0,w,4,5,0\n");
+  const Trend trend = Read();
+  EXPECT_EQ(trend.point_steps, (std::vector<int64_t>{0, 1, 4}));
+  EXPECT_EQ(Curves(trend), Lines{"grad_reduced w: 1..3 2..2 5..5"});
+  EXPECT_EQ(TrendText(trend),
+            "no NaN or infinity, no alert\n  1 tensor, 3 steps (0 to 4), 2 ranks\n");
+}
+
+TEST_F(TrendTest, TheFirstNaNIsNamed) {
+  Put(std::string(kRank0) + "grad_reduced_0-9.csv",
+      "vpp_stage,name,step,norm,nans\n0,w,3,nan,12\n0,v,2,1,0\n");
+  Put(std::string(kRank0) + "actv_0-9.csv",
+      "vpp_stage,name,step,micro_step,norm,nans\n0,fc.input,3,0,nan,nan\n0,fc.output,3,1,inf,0\n");
+  Put(std::string(kRank1) + "actv_0-9.csv",
+      "vpp_stage,name,step,micro_step,norm,nans\n0,fc.output,3,0,nan,1\n");
+  const Trend trend = Read();
+  ASSERT_TRUE(trend.first_nonfinite);
+  EXPECT_TRUE(TrendText(trend).starts_with(
+      "first NaN or infinity: step 3, rank 0, actv fc.output: norm inf\n"));
+  Lines bad;
+  for (const TrendSeries& series : trend.series) {
+    bad.push_back(fmt::format("{}.{} {}", series.name, series.micro_step, series.has_nonfinite));
+  }
+  // A row of NaN alone is one without a tensor.
+  EXPECT_EQ(bad, (Lines{"fc.output.1 [false, true]", "fc.output.0 [false, true]",
+                        "w.0 [false, true]", "fc.input.0 [false, false]", "v.0 [false, false]"}));
+}
+
+TEST_F(TrendTest, TheLargestJumpStandsFirst) {
+  std::string text = "vpp_stage,name,step,max\n";
+  for (int step = 0; step < 10; ++step) {
+    text += fmt::format("0,flat,{0},2\n0,jumps,{0},{1}\n0,falls,{0},{2}\n", step,
+                        step == 7 ? 50 : 0.5, 10 - step);
+  }
+  Put(std::string(kRank0) + "param_0-9.csv", text);
+  const Trend trend = Read();
+  EXPECT_EQ(trend.series[0].name, "jumps");
+  EXPECT_EQ(trend.series[0].jump, 100);
+  EXPECT_EQ(trend.series[0].jump_point, 7U);
+  EXPECT_NE(TrendText(trend).find("largest jump: param jumps at step 7, 50 after 0.5 (100 times)"),
+            std::string::npos);
+}
+
+TEST_F(TrendTest, AlertsAreMarkedWhereTheyBelong) {
+  Put(std::string(kRank0) + "actv_0-0.csv",
+      "vpp_stage,name,step,micro_step,norm\n1,fc.output,0,2,1\n0,fc.output,0,2,1\n");
+  Put(std::string(kRank0) + "grad_reduced_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,1\n");
+  Put("anomaly_detected/rank0/anomaly.json",
+      R"({"a": {"tag_name": "1:fc.output:2/rank0/actv", "step": 5, "message": "too large"},
+          "b": {"tag_name": "0:w/rank0/post_grad", "step": 7},
+          "c": {"tag_name": "0:gone/rank0/post_grad", "step": 9}})");
+  const Trend trend = Read();
+  Lines alerts;
+  for (const TrendSeries& series : trend.series) {
+    alerts.push_back(fmt::format("{} {} {}", series.name, series.vpp_stage, series.alert_steps));
+  }
+  EXPECT_EQ(alerts, (Lines{"fc.output 1 [5]", "w 0 [7]", "fc.output 0 []"}));
+  EXPECT_TRUE(TrendText(trend).starts_with("no NaN or infinity; first of 3 alerts: too large\n"));
+}
+
+TEST_F(TrendTest, OfAResumedTrainingTheLaterRowsCount) {
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,100\n0,w,2,100\n");
+  Put("Dec04_00-00-00-rank0-cccccccc/param_0-9.csv", "vpp_stage,name,step,norm\n0,w,1,2\n");
+  const Trend trend = Read();
+  EXPECT_EQ(Curves(trend), Lines{"param w: 1..1 2..2"});
+}
+
+TEST_F(TrendTest, ManyStepsShareAPoint) {
+  std::string text = "vpp_stage,name,step,norm\n";
+  for (int step = 0; step < 1000; ++step) text += fmt::format("0,w,{},{}\n", step, step);
+  Put(std::string(kRank0) + "param_0-999.csv", text);
+  const Trend trend = Read();
+  EXPECT_EQ(trend.point_steps.size(), kMostCurvePoints);
+  EXPECT_EQ(trend.steps, 1000U);
+  EXPECT_EQ(trend.series[0].curves[0].low[0], 0);
+  EXPECT_EQ(trend.series[0].curves[0].high[0], 3);
+  EXPECT_EQ(trend.series[0].curves[0].high.back(), 999);
+}
+
+TEST_F(TrendTest, WhatCannotBeReadIsOneLine) {
+  EXPECT_EQ(ReadTrend(root_.Path("in"), {}).error().code(), ErrorCode::kNotFound);
+  Put(std::string(kRank0) + "param_0-9.csv", "vpp_stage,name,step,norm\n");
+  EXPECT_NE(ReadTrend(root_.Path("in"), {}).error().message().find("no row"), std::string::npos);
+  Put(std::string(kRank0) + "param_0-9.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,0.1");
+  EXPECT_EQ(Read().warnings.size(), 1U);
+}
+
+TEST_F(TrendTest, ThePageHoldsNoMarkupOfAFile) {
+  Put(std::string(kRank0) + "param_0-0.csv", "vpp_stage,name,step,norm\n0,</script><b>,0,1\n");
+  const std::string path = root_.Path("page.html");
+  ASSERT_TRUE(WriteTrendPage(Read(), path));
+  const std::string page = *ReadFile(path);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  EXPECT_NE(page.find("\"point_steps\": [0]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline
