@@ -357,7 +357,8 @@ std::string FieldOf(const std::string& text, std::string_view field) {
   size_t at = 0;
   while (at < text.size()) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line(text.data() + at, end - at);
+    std::string_view line(text.data() + at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) break;  // the description follows
     if (line.starts_with(field)) return std::string(line.substr(field.size()));
     at = end + 1;

@@ -87,6 +87,23 @@ def test_collected_as_upstream_does(tmp_path: pathlib.Path) -> None:
         assert "hyperparameters/hyperparameters_static.json" not in archive.namelist()
 
 
+def test_packages_are_those_of_the_python_on_path(tmp_path: pathlib.Path) -> None:
+    site = tmp_path / "prefix" / "lib" / "python3.11" / "site-packages"
+    for name, end in (("unix", "\n"), ("windows", "\r\n")):
+        (site / f"{name}-1.5.dist-info").mkdir(parents=True)
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.5", "", "Name: no"]
+        (site / f"{name}-1.5.dist-info" / "METADATA").write_bytes(end.join(lines).encode())
+    program = tmp_path / "prefix" / "bin" / "python3"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = plumb("config_check", "-d", "-o", tmp_path / "all.zip", PATH=str(program.parent),
+                 VIRTUAL_ENV="")
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert archive.read("pip").decode() == "unix=1.5\nwindows=1.5\n"
+
+
 @pytest.mark.parametrize("script, expected", [
     ("python3 train.py --lr=0.1 --steps 5 --fp16\n", {"lr": "0.1", "steps": "5", "fp16": True}),
     ("A=3\nB=${A}0\ntorchrun x.py --size ${B} --word '$UNKNOWN' # --no 1\n",
