@@ -25,7 +25,7 @@ namespace {
 using graph_dump::DumpPlan;
 using graph_dump::DumpSettings;
 
-constexpr const char* kName = "dump-config new";
+constexpr const char* kDumpConfigName = "dump-config new";
 
 struct DumpConfigNewArguments {
   std::string file;
@@ -87,7 +87,7 @@ Result<DumpSettings> Plan(const DumpConfigNewArguments& arguments) {
                 graph_dump::PlanDump(arguments.from, {}, {.mode = *mode, .device = *device}));
   if (!plan.is_on) return Error(ErrorCode::kUnsupported, plan.warnings.back()).In(arguments.from);
   for (const std::string& warning : plan.warnings) {
-    PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(warning)));
+    PrintError(fmt::format("plumb {}: {}\n", kDumpConfigName, OneLine(warning)));
   }
   return std::move(plan.settings);
 }
@@ -116,7 +116,7 @@ Status WriteNew(const DumpConfigNewArguments& arguments, bool asks) {
       graph_dump::CheckDumpSettings(text, *graph_dump::DeviceKindNamed(arguments.device)));
   if (!checked.errors.empty()) return Error(ErrorCode::kInvalidArgument, checked.errors.front());
   for (const std::string& warning : checked.warnings) {
-    PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(warning)));
+    PrintError(fmt::format("plumb {}: {}\n", kDumpConfigName, OneLine(warning)));
   }
   PL_TRY(WriteFileAtomically(arguments.file, text, /*durable=*/false));
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(arguments.file));
@@ -174,7 +174,7 @@ void AddDumpConfigNew(CLI::App& command, int& exit_status) {
     const bool asks =
         arguments->from.empty() && arguments->settings.path.empty() && ::isatty(STDIN_FILENO) != 0;
     const Status status = WriteNew(*arguments, asks);
-    exit_status = status ? 0 : ReportError(kName, status.error());
+    exit_status = status ? 0 : ReportError(kDumpConfigName, status.error());
   });
 }
 
