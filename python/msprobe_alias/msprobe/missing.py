@@ -8,7 +8,7 @@ from typing import NoReturn
 _NOT_BUILT = {
     "msprobe.mindspore.TrainerMon": "the training monitor is not built yet",
     "msprobe.mindspore.monitor": "the training monitor is not built yet",
-    "msprobe.mindspore.api_accuracy_checker": "use the command `plumb acc_check`",
+    "msprobe.mindspore.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.pytorch.monitor": "the training monitor is not built yet",
     "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
     "msprobe.pytorch.parse": "no module to import here. Use the command `plumb parse`",
@@ -17,7 +17,7 @@ _NOT_BUILT = {
         "no such function, in upstream neither. Use PrecisionDebugger.save(variable, name) at "
         "level debug"
     ),
-    "msprobe.pytorch.api_accuracy_checker": "use the command `plumb acc_check`",
+    "msprobe.pytorch.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.pytorch.free_benchmark": "the self-check task free_benchmark is not built yet",
     "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
     "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
@@ -35,7 +35,7 @@ _NOT_BUILT = {
     "msprobe.mindspore.compare": "use `plumb compare` or plumbline.compare()",
     "msprobe.core.overflow_check": "use `plumb overflow`",
     "msprobe.core.parse": "use `plumb parse`",
-    "msprobe.core.acc_check": "use the command `plumb acc_check`",
+    "msprobe.core.acc_check": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.core.monitor": "the training monitor is not built yet",
     "msprobe.core.monitor_v2": "the training monitor is not built yet",
     "msprobe.core.grad_probe": "task grad_probe is not built yet",
