@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "help_page.h"
 #include "progress.h"
@@ -32,11 +33,17 @@ Status RunCsv2tensorboard(TensorboardArguments& arguments) {
   PL_TRY_ASSIGN(const TensorboardReport report,
                 MonitorToTensorboard(arguments.data, arguments.output, arguments.options));
   std::string text =
-      fmt::format("{}: {} event files, {} scalars of {} directories\n", OneLine(report.path),
-                  report.event_files, report.scalars, report.directories);
+      fmt::format("{}: {}, {} of {}\n", OneLine(report.path),
+                  CountText(report.event_files, "event file"), CountText(report.scalars, "scalar"),
+                  CountText(report.directories, "directory", "directories"));
   if (report.left_out > 0) {
-    text += fmt::format("  {} rows left out: a later directory of their rank has the step again\n",
-                        report.left_out);
+    text += fmt::format(
+        "  {} rows left out: a later directory of their rank begins at or before their step\n",
+        report.left_out);
+  }
+  if (report.repeated > 0) {
+    text += fmt::format("  {} left out: they name a tensor of a step a second time\n",
+                        CountText(report.repeated, "row"));
   }
   text += fmt::format("  show them: tensorboard --logdir {}\n", OneLine(report.path));
   Print(text);

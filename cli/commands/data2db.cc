@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "help_page.h"
 #include "load/monitor_files.h"
@@ -62,13 +63,18 @@ std::string Summary(const DataToDbReport& report) {
   }
   text += fmt::format("{} rows ({})\n", rows, by_metric);
   const std::string directories = report.directories > 0
-                                      ? fmt::format("{} directories", report.directories)
+                                      ? CountText(report.directories, "directory", "directories")
                                       : fmt::format("{} step directories", report.steps);
   text +=
       fmt::format("  {}, row steps {} to {} ({}), largest rank {}\n", directories, report.min_step,
                   report.max_step, report.micro_steps ? "micro steps" : "steps", report.max_rank);
   if (report.left_out > 0) {
     text += fmt::format("  {} rows left out: they name a tensor a second time\n", report.left_out);
+  }
+  if (report.of_earlier > 0) {
+    text += fmt::format(
+        "  {} left out: a later directory of their rank begins at or before their step\n",
+        CountText(report.of_earlier, "row"));
   }
   for (const std::string& note : report.notes) text += "  " + OneLine(note) + "\n";
   return text;

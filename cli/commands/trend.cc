@@ -32,9 +32,14 @@ Status RunTrend(const TrendArguments& arguments) {
   PL_TRY_ASSIGN(const Trend trend, ReadTrend(arguments.data, options));
   const std::string path =
       arguments.output.empty() ? JoinPath(arguments.data, "trend.html") : arguments.output;
+  if (KindOf(path) == PathKind::kDirectory) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("-o {}: a directory (expected a file or nothing)", path));
+  }
   // What was found is told, whatever becomes of the page.
   Print(TrendText(trend));
   for (const std::string& warning : trend.warnings) LogWarning(warning);
+  PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
   PL_TRY(WriteTrendPage(trend, path));
   Print(fmt::format("  written: {}\n", OneLine(path)));
   return {};

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
 #include "base/file/file.h"
 #include "base/text/csv.h"
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 
 namespace plumbline::load {
@@ -133,6 +136,20 @@ std::optional<int64_t> WholeNumber(std::string_view text) {
   return ParseNatural(text);
 }
 
+// As Python reads it: with blanks around it, and infinite beyond the range of double.
+std::optional<double> RealOf(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  const auto value = ParseReal(text);
+  if (value || text.find_first_not_of("+-.eE0123456789") != std::string_view::npos) return value;
+  const std::string number(text);
+  char* end = nullptr;
+  errno = 0;
+  const double read = std::strtod(number.c_str(), &end);
+  const bool is_whole = !number.empty() && end == number.c_str() + number.size();
+  return is_whole && errno == ERANGE ? std::optional(read) : std::nullopt;
+}
+
 class FileReader {
  public:
   explicit FileReader(const VisitMonitorRow& visit) : visit_(visit) {}
@@ -173,7 +190,7 @@ class FileReader {
     const auto stage = layout_.vpp_stage ? WholeNumber(row[*layout_.vpp_stage]) : 0;
     const auto micro = layout_.micro_step ? WholeNumber(row[*layout_.micro_step]) : 0;
     if (!step || !stage || !micro) {
-      return LeaveOut("its step or stage is no whole number");
+      return LeaveOut("its step, stage or micro step is no whole number from 0 on");
     }
     out.step = *step;
     out.vpp_stage = *stage;
@@ -204,9 +221,20 @@ class FileReader {
     row.name.resize(mark);
   }
 
-  static void SetValues(const csv::Row& row, std::span<const size_t> columns, MonitorRow& out) {
+  // `columns`: one for each statistic.
+  void SetValues(const csv::Row& row, std::span<const size_t> columns, MonitorRow& out) {
     out.values.clear();
-    for (const size_t column : columns) out.values.push_back(ParseReal(row[column]));
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const std::string& cell = row[columns[i]];
+      out.values.push_back(RealOf(cell));
+      const std::string& statistic = layout_.statistics[i];
+      const bool is_number = out.values.back() || cell.empty();
+      if (is_number || statistic == "shape" || statistic == "dtype") continue;
+      if (facts.odd_cells++ == 0) {
+        facts.first_odd_cell = fmt::format("line {}: {} \"{}\"", line_, statistic,
+                                           std::string_view(cell).substr(0, 80));
+      }
+    }
   }
 
   // {call},{first statistic},{step},{the others},{statistics of further tensors}...
@@ -244,9 +272,12 @@ std::optional<int64_t> MonitorTime(std::string_view text) {
   const auto month = std::ranges::find(kMonths, text.substr(0, 3));
   if (month == kMonths.end()) return std::nullopt;
   int64_t time = month - kMonths.begin();
-  for (const size_t at : {3UL, 6UL, 9UL, 12UL}) {
+  // Day, hour, minute, second: where they stand, and how many there are.
+  constexpr std::array<std::pair<size_t, int64_t>, 4> kParts = {
+      {{3, 32}, {6, 24}, {9, 60}, {12, 61}}};
+  for (const auto& [at, end] : kParts) {
     const auto part = ParseNatural(text.substr(at, 2));
-    if (!part) return std::nullopt;
+    if (!part || *part >= end) return std::nullopt;
     time = time * 100 + *part;
   }
   return time;
@@ -313,9 +344,16 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
     damage.push_back(
         fmt::format("{}: ends within a row, which is left out (the training was killed?)", path));
   }
+  if (facts.is_empty) damage.push_back(path + ": is empty (the training was killed?)");
+  if (facts.odd_cells > 0) {
+    damage.push_back(fmt::format(
+        "{}: {} of statistics no number, and left out: {}", path,
+        facts.odd_cells == 1 ? "1 cell is" : fmt::format("{} cells are", facts.odd_cells),
+        facts.first_odd_cell));
+  }
   if (facts.left_out > 0) {
-    damage.push_back(
-        fmt::format("{}: {} rows left out: {}", path, facts.left_out, facts.first_left_out));
+    damage.push_back(fmt::format("{}: {} left out: {}", path, CountText(facts.left_out, "row"),
+                                 facts.first_left_out));
   }
   return damage;
 }
@@ -327,7 +365,8 @@ Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMo
                   return reader.Take(row);
                 }));
   PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
-  reader.facts.is_cut = end < size || size == 0;
+  reader.facts.is_cut = end < size;
+  reader.facts.is_empty = size == 0;
   return reader.facts;
 }
 

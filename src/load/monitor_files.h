@@ -54,7 +54,10 @@ struct MonitorRow {
 struct MonitorFileFacts {
   uint64_t rows = 0, left_out = 0;
   std::string first_left_out;  // "line 7: ...", of the rows that are left out
-  bool is_cut = false;         // ends within a row, or before its header
+  uint64_t odd_cells = 0;      // of statistics, with text that is no number
+  std::string first_odd_cell;  // likewise
+  bool is_cut = false;         // ends within a row
+  bool is_empty = false;       // not even a header
 };
 
 // One sentence for each kind of damage of a file.

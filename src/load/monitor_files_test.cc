@@ -30,8 +30,9 @@ TEST(MonitorDirectories, ByRankTheLatestFirst) {
   const testing::TestDirectory root;
   for (const char* name :
        {"Dec03_21-34-40-rank1-3f9c1a2b", "Dec03_21-34-41-rank0-aaaaaaaa", "module_struct",
-        "Dec04_01-00-00-rank0-bbbbbbbb", "Dec03_21-34-40-ranks-x", "Foo03_21-34-40-rank0-x",
-        "Dec03_21-34-40", "Dec03_21-34-40-12345678", "Dec03_21-34-40-short"}) {
+        "Dec04_01-00-00-rank0-bbbbbbbb", "Dec03_21-34-40-ranks-x", "Dec03_25-34-40-rank0-aaaaaaaa",
+        "Foo03_21-34-40-rank0-x", "Dec03_21-34-40", "Dec03_21-34-40-12345678",
+        "Dec03_21-34-40-short"}) {
     Make(root, name);
   }
   ASSERT_TRUE(WriteFileAtomically(root.Path("Dec05_00-00-00-rank7-cccccccc"), "", false));
@@ -109,8 +110,19 @@ TEST(MonitorRows, WhatIsNoRowIsCountedAndTold) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rows, (Lines{"w 0 0 0 1", "w 0 1 0 2"}));
   EXPECT_EQ(found->facts.left_out, 3U);
-  EXPECT_EQ(found->facts.first_left_out, "line 3: its step or stage is no whole number");
+  EXPECT_EQ(found->facts.first_left_out,
+            "line 3: its step, stage or micro step is no whole number from 0 on");
   EXPECT_TRUE(found->facts.is_cut);  // 0.1 might be the begin of 0.125
+}
+
+TEST(MonitorRows, CellsAreReadAsPythonDoes) {
+  const auto found = ReadText(
+      "vpp_stage,name,step,norm,max,dtype\n0,w,0, 1.5 "
+      ",1e400,torch.float32\n0,w,1,tensor(1),-inf,\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rows, (Lines{"w 0 0 0 1.5 inf -", "w 0 1 0 - -inf -"}));
+  EXPECT_EQ(found->facts.odd_cells, 1U);
+  EXPECT_EQ(found->facts.first_odd_cell, "line 3: norm \"tensor(1)\"");
 }
 
 TEST(MonitorRows, MindSporeHasInputAndOutputInOneRow) {
@@ -153,7 +165,7 @@ TEST(MonitorRows, OtherFilesAreErrors) {
     EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt) << text;
     EXPECT_NE(found.error().message().find("actv_0-0.csv"), std::string::npos);
   }
-  EXPECT_TRUE(ReadText("")->facts.is_cut);
+  EXPECT_TRUE(ReadText("")->facts.is_empty);
 }
 
 }  // namespace

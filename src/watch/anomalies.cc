@@ -123,10 +123,11 @@ Result<AnomalyReport> AnalyseAnomalies(const std::string& data, const std::strin
   }
   PL_TRY_ASSIGN(AnomalyFiles found, ReadAnomalies(data));
   if (found.files == 0) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: no directory in it has an {} (expected rank0/{}, ...; the monitor "
-                             "writes them where its alert has \"dump\": true)",
-                             data, kInputName, kInputName));
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: no directory in it has an {} (expected rank0/{}, ...; the monitor "
+                    "writes them where its alert has \"dump\": true)",
+                    data, kInputName, kInputName));
   }
   AnomalyReport report;
   report.files = found.files;

@@ -447,7 +447,8 @@ class Scanner {
  private:
   static Error NoSteps(const std::string& data) {
     return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: no step directory (expected names such as step0). Name the "
+                 fmt::format("{}: no step directory (expected names such as step0, or "
+                             "Dec03_21-34-40-rank0-3f9c1a2b of a monitor). Name the "
                              "directory that holds them.",
                              data));
   }

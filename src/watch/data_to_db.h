@@ -105,6 +105,7 @@ struct DataToDbReport {
   uint64_t left_out = 0;     // rows with the key of an earlier one
   uint64_t steps = 0;        // of a dump: directories
   uint64_t directories = 0;  // of a monitor
+  uint64_t of_earlier = 0;   // rows from the first step of a later directory of their rank on
   int64_t max_rank = 0, min_step = 0, max_step = 0;
   bool micro_steps = false;
   std::vector<std::string> notes;     // what the scan decided

@@ -42,6 +42,8 @@ std::string_view MetricOf(std::string_view kind) {
 struct MonitorRankFile {
   int64_t rank = 0;
   std::string path;
+  size_t directory = 0;
+  std::optional<int64_t> end;  // the first step of a later directory of the rank
 };
 
 // What stands in the files, before anything is written.
@@ -87,10 +89,10 @@ class MonitorScanner {
   // `later`: of the same rank, whose rows go first.
   Status List(const MonitorDirectory& directory, const MonitorDirectory* later) {
     if (later != nullptr) {
-      report_.notes.push_back(fmt::format("rank {}: where {} and {} have the same step, {} counts",
-                                          directory.rank, directory.name, later->name,
-                                          later->name));
+      report_.notes.push_back(fmt::format("rank {}: from its first step on {} counts, and not {}",
+                                          directory.rank, later->name, directory.name));
     }
+    ++place_;
     contents_.max_rank = std::max(contents_.max_rank, directory.rank);
     PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
     for (const MonitorFile& file : files) {
@@ -99,7 +101,8 @@ class MonitorScanner {
         ++others_[file.kind];
         continue;
       }
-      contents_.files[std::string(metric)].push_back({directory.rank, file.path});
+      contents_.files[std::string(metric)].push_back(
+          {directory.rank, file.path, place_, std::nullopt});
       ++contents_.all;
     }
     return {};
@@ -107,12 +110,27 @@ class MonitorScanner {
 
   Status ReadAll() {
     uint64_t done = 0;
-    for (const auto& entry : contents_.files) {
+    for (auto& entry : contents_.files) {
       const std::string& metric = entry.first;
-      for (const MonitorRankFile& file : entry.second) {
+      std::map<int64_t, int64_t> first_of_later, first_of_this;  // by rank
+      size_t directory = 0;
+      for (MonitorRankFile& file : entry.second) {
+        if (file.directory != directory) {
+          for (const auto& [rank, step] : first_of_this) {
+            const auto [at, is_new] = first_of_later.try_emplace(rank, step);
+            at->second = std::min(at->second, step);
+          }
+          first_of_this.clear();
+          directory = file.directory;
+        }
+        const auto later = first_of_later.find(file.rank);
+        if (later != first_of_later.end()) file.end = later->second;
         if (options_.progress) options_.progress(done++, 2 * contents_.all);
         PL_TRY_ASSIGN(const auto facts,
                       load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
+                        if (file.end && row.step >= *file.end) return {};
+                        const auto [first, is_new] = first_of_this.try_emplace(file.rank, row.step);
+                        first->second = std::min(first->second, row.step);
                         auto& statistics = contents_.statistics[metric];  // of those with rows
                         for (const std::string& name : names) {
                           if (std::ranges::find(kStatistics, name) != kStatistics.end()) {
@@ -135,6 +153,7 @@ class MonitorScanner {
   DataToDbReport& report_;
   MonitorContents contents_;
   std::map<std::string, uint64_t> others_;
+  size_t place_ = 0;  // of the directory that is listed
 };
 
 trend_db::Form MonitorForm(const MonitorContents& contents) {
@@ -175,6 +194,10 @@ class MonitorImporter {
     PL_TRY(writer_.Begin());
     PL_TRY_ASSIGN(const auto facts,
                   load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
+                    if (file.end && row.step >= *file.end) {
+                      ++report_.of_earlier;
+                      return {};
+                    }
                     return Add(file.rank, metric, names, row);
                   }));
     (void)facts;  // told by the scan

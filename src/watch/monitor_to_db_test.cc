@@ -88,16 +88,17 @@ TEST_F(MonitorToDbTest, StepsAsTheyAreWithMicroStepsOfTargets) {
 }
 
 TEST_F(MonitorToDbTest, OfAResumedTrainingTheLaterRowsCount) {
-  Put(kFirst, "grad_reduced_0-1.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,2\n");
+  Put(kFirst, "grad_reduced_0-9.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,2\n0,w,5,3\n");
   Put("Dec04_00-00-00-rank0-cccccccc", "grad_reduced_0-1.csv",
       "vpp_stage,name,step,norm\n0,w,1,7\n0,w,2,8\n");
   const auto report = Run(false);
   ASSERT_TRUE(report);
   EXPECT_EQ(Query(database(), "SELECT step, norm FROM trend_data"),
             (Lines{"0|1.0", "1|7.0", "2|8.0"}));
-  EXPECT_EQ(report->left_out, 1U);
+  EXPECT_EQ(report->of_earlier, 2U);
   ASSERT_EQ(report->notes.size(), 1U);
-  EXPECT_NE(report->notes[0].find("Dec04_00-00-00-rank0-cccccccc counts"), std::string::npos);
+  EXPECT_NE(report->notes[0].find("from its first step on Dec04_00-00-00-rank0-cccccccc counts"),
+            std::string::npos);
 }
 
 TEST_F(MonitorToDbTest, DamageIsToldAndTheRestImported) {
@@ -108,7 +109,7 @@ TEST_F(MonitorToDbTest, DamageIsToldAndTheRestImported) {
   EXPECT_EQ(report->rows, std::vector<uint64_t>{1});
   ASSERT_EQ(report->warnings.size(), 2U);
   EXPECT_NE(report->warnings[0].find("ends within a row"), std::string::npos);
-  EXPECT_NE(report->warnings[1].find("1 rows left out: line 3"), std::string::npos);
+  EXPECT_NE(report->warnings[1].find("1 row left out: line 3"), std::string::npos);
   ASSERT_EQ(report->notes.size(), 1U);
   EXPECT_NE(report->notes[0].find("1 files of linear_hook"), std::string::npos);
 }

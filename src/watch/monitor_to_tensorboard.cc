@@ -11,7 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file/file.h"
@@ -42,7 +42,7 @@ struct EventJob {
 };
 
 struct JobOutcome {
-  uint64_t scalars = 0, left_out = 0;
+  uint64_t scalars = 0, left_out = 0, repeated = 0;
   bool has_replaced = false;
   std::vector<std::string> warnings;
 };
@@ -66,16 +66,22 @@ std::string EventFileName(double seconds) {
                      host[0] == '\0' ? "host" : host.data(), ::getpid());
 }
 
-// Removes event files that an earlier run left. Whether there were any.
+// Removes event files that an earlier run left, also unfinished ones. Whether there were any.
 Result<bool> RemoveEventFiles(const std::string& directory) {
   PL_TRY_ASSIGN(const auto names, ListDirectory(directory));
   bool has_removed = false;
   for (const std::string& name : names) {
-    if (!name.starts_with(event_file::kNameStart)) continue;
+    const std::string_view bare = std::string_view(name).substr(name.starts_with('.') ? 1 : 0);
+    const bool is_finished = name.starts_with(event_file::kNameStart);
+    if (!is_finished && !bare.starts_with(event_file::kUnfinished)) continue;
     PL_TRY(RemoveFile(JoinPath(directory, name)));
-    has_removed = true;
+    has_removed = has_removed || is_finished;
   }
   return has_removed;
+}
+
+std::string DirectoryOfJob(const EventJob& job, const std::string& output) {
+  return JoinPath(JoinPath(output, fmt::format("rank{}", job.rank)), job.kind);
 }
 
 // Writes the event file of one job.
@@ -84,13 +90,12 @@ class EventImport {
   EventImport(const EventJob& job, JobOutcome& outcome) : job_(job), outcome_(outcome) {}
 
   Status Run(const std::string& output) {
-    const std::string directory =
-        JoinPath(JoinPath(output, fmt::format("rank{}", job_.rank)), job_.kind);
+    const std::string directory = DirectoryOfJob(job_, output);
     PL_TRY(MakeDirectories(directory));
     PL_TRY_ASSIGN(outcome_.has_replaced, RemoveEventFiles(directory));
     const double now = SecondsNow();
     PL_TRY_ASSIGN(event_file::Writer writer,
-                  event_file::Writer::Create(JoinPath(directory, EventFileName(now)), now));
+                  event_file::Writer::Create(directory, EventFileName(now), now));
     for (size_t i = 0; i < job_.directories.size(); ++i) {
       // A training that was resumed does steps again: those of the later directory count.
       PL_TRY_ASSIGN(const auto end, FirstStepBehind(i));
@@ -134,7 +139,19 @@ class EventImport {
       outcome_.warnings.push_back(std::move(damage));
     }
     std::ranges::stable_sort(rows, {}, &MonitorRow::step);
-    for (const MonitorRow& row : rows) PL_TRY(AddRow(row, statistics, writer));
+    int64_t step = -1;
+    std::unordered_set<std::string> of_step;
+    for (const MonitorRow& row : rows) {
+      if (row.step != step) of_step.clear();
+      step = row.step;
+      // The first of several rows stays, as in the database.
+      if (!of_step.insert(fmt::format("{}\n{}\n{}", row.vpp_stage, row.micro_step, row.name))
+               .second) {
+        ++outcome_.repeated;
+        continue;
+      }
+      PL_TRY(AddRow(row, statistics, writer));
+    }
     return {};
   }
 
@@ -259,17 +276,31 @@ Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const st
   } else {
     run_all();
   }
-  for (const Status& status : statuses) PL_TRY(status);
+  // All of it or nothing: curves of some ranks would be taken for all.
+  const auto remove_all = [&] {
+    for (const EventJob& job : jobs) (void)RemoveEventFiles(DirectoryOfJob(job, report.path));
+  };
+  for (const Status& status : statuses) {
+    if (status) continue;
+    remove_all();
+    return status.error();
+  }
   bool has_replaced = false;
   for (JobOutcome& outcome : outcomes) {
     report.scalars += outcome.scalars;
     report.left_out += outcome.left_out;
+    report.repeated += outcome.repeated;
     has_replaced = has_replaced || outcome.has_replaced;
     for (std::string& warning : outcome.warnings) report.warnings.push_back(std::move(warning));
   }
   report.event_files = jobs.size();
+  if (report.scalars == 0) {
+    remove_all();
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
+  }
   if (has_replaced) {
-    report.warnings.push_back(fmt::format("{}: existing event files were replaced", report.path));
+    report.warnings.push_back(fmt::format(
+        "{}: existing event files of these ranks and kinds were replaced", report.path));
   }
   return report;
 }

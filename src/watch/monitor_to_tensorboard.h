@@ -27,7 +27,8 @@ const std::vector<std::string>& TensorboardKinds();
 struct TensorboardReport {
   std::string path;  // of the output
   uint64_t directories = 0, event_files = 0, scalars = 0;
-  uint64_t left_out = 0;  // rows of steps that a later directory of the rank has again
+  uint64_t left_out = 0;  // rows from the first step of a later directory of their rank on
+  uint64_t repeated = 0;  // rows that name a tensor of a step a second time; the first one stays
   std::vector<std::string> warnings;
 };
 
@@ -37,7 +38,7 @@ struct TensorboardReport {
 // Tags are vp{stage}:{name}/{statistic}, of activations vp{stage}:{name}:micro{m}/{statistic}.
 // Event files that are there are replaced, and a warning says so. Memory: the rows of one csv file
 // per thread. kNotFound (no directory, no row), kInvalidArgument (time, kind), kCorrupt (a csv
-// file), kIo.
+// file), kIo. After an error OUT has no event files of these ranks and kinds.
 Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const std::string& output,
                                                const TensorboardOptions& options);
 

@@ -110,7 +110,8 @@ TEST_F(MonitorToTensorboardTest, DirectoriesAndKindsAreChosen) {
   ASSERT_TRUE(again);
   EXPECT_EQ(Scalars("rank0/param"), Lines{"1 vp0:w/norm 2"});
   ASSERT_EQ(again->warnings.size(), 1U);
-  EXPECT_NE(again->warnings[0].find("existing event files were replaced"), std::string::npos);
+  EXPECT_NE(again->warnings[0].find("existing event files of these ranks and kinds were replaced"),
+            std::string::npos);
 }
 
 TEST_F(MonitorToTensorboardTest, WrongRequestsAreOneLine) {
@@ -134,6 +135,24 @@ TEST_F(MonitorToTensorboardTest, DamageIsToldAndTheRestWritten) {
   EXPECT_EQ(report->warnings.size(), 2U);
   Put(kDecember3, "actv_0-0.csv", "a,b\n");
   EXPECT_EQ(Run().error().code(), ErrorCode::kCorrupt);
+  // Nothing of a part is left.
+  EXPECT_TRUE(ListDirectory(root_.Path("out/rank0/other"))->empty());
+  EXPECT_TRUE(ListDirectory(root_.Path("out/rank0/actv"))->empty());
+}
+
+TEST_F(MonitorToTensorboardTest, LeftoversOfAKillGoAndRowsAreOnce) {
+  Put(kDecember3, "other_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,0,77\n");
+  for (const char* name : {".unfinished-events.1-0.tmp", "unfinished-events"}) {
+    ASSERT_TRUE(MakeDirectories(root_.Path("out/rank0/other")));
+    ASSERT_TRUE(WriteFileAtomically(root_.Path(std::string("out/rank0/other/") + name), "", false));
+  }
+  const auto report = Run();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(Scalars("rank0/other"), Lines{"0 vp0:w/norm 1"});
+  EXPECT_EQ(report->repeated, 1U);
+  EXPECT_TRUE(report->warnings.empty());
+  Put(kDecember3, "other_0-0.csv", "vpp_stage,name,step,norm\n");
+  EXPECT_EQ(Run().error().code(), ErrorCode::kNotFound);
 }
 
 TEST_F(MonitorToTensorboardTest, TheUsualOutputIsBesideTheDirectories) {

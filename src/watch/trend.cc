@@ -118,7 +118,7 @@ class TrendReader {
     Prepare();
     PL_TRY(ReadValues());
     PL_TRY(ReadAlerts(data));
-    for (TrendSeries& series : trend_.series) FindJump(series);
+    TellUncertain();
     Sort();
     return {};
   }
@@ -127,19 +127,22 @@ class TrendReader {
   struct InputFile {
     int64_t rank = 0;
     std::string kind, path;
+    size_t directory = 0;
     bool begins_directory = false;
   };
 
   // The latest directory of a rank comes first.
   Status List(const std::vector<MonitorDirectory>& directories) {
     std::set<int64_t> ranks;
+    size_t place = 0;
     for (const MonitorDirectory& directory : directories) {
+      ++place;
       ranks.insert(directory.rank);
       PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
       bool is_first = true;
       for (const MonitorFile& file : files) {
         if (KindNamed(file.kind) == nullptr) continue;
-        files_.push_back({directory.rank, file.kind, file.path, is_first});
+        files_.push_back({directory.rank, file.kind, file.path, place, is_first});
         is_first = false;
       }
     }
@@ -162,12 +165,14 @@ class TrendReader {
       }
       const std::pair key(file.rank, file.kind);
       const auto later = first_of_later.find(key);
-      const int64_t end =
-          later == first_of_later.end() ? std::numeric_limits<int64_t>::max() : later->second;
+      const auto end = later == first_of_later.end() ? std::nullopt : std::optional(later->second);
       PL_TRY_ASSIGN(
           const auto facts,
           load::VisitMonitorFile(file.path, [&](auto statistics, MonitorRow& row) -> Status {
-            if (row.step >= end) return {};
+            if (end && row.step >= *end) {
+              trend_.left_out += tells_damage ? 1 : 0;
+              return {};
+            }
             const auto [at, is_new] = first_of_this.try_emplace(key, row.step);
             at->second = std::min(at->second, row.step);
             visit(file, statistics, row);
@@ -219,6 +224,7 @@ class TrendReader {
     }
     trend_.last_step = steps_.back();
     trend_.steps = steps_.size();
+    running_.resize(trend_.series.size());
     for (TrendSeries& series : trend_.series) {
       series.curves.resize(trend_.statistics.size());
       series.has_nonfinite.resize(trend_.point_steps.size());
@@ -232,19 +238,28 @@ class TrendReader {
   }
 
   void Take(const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
-    const std::optional<std::string> what = NonfiniteIn(names, row);
-    TrendSeries& series =
-        trend_.series[places_.at(KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step))];
+    const size_t place = places_.at(KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step));
+    TrendSeries& series = trend_.series[place];
+    Running& running = running_[place];
     const size_t point = point_of_.at(row.step);
-    if (what) {
+    const Finding finding = FindingIn(names, row);
+    if (finding.is_certain || (!finding.what.empty() && running.was_finite)) {
       series.has_nonfinite[point] = true;
-      TakeFirst(file, row, *what);
+      TakeFirst(file, row, finding.what);
+    } else if (!finding.what.empty()) {
+      running.is_uncertain = true;
     }
+    bool is_first = true;
     for (size_t i = 0; i < trend_.statistics.size(); ++i) {
       const auto found = std::ranges::find(names, trend_.statistics[i]);
       if (found == names.end()) continue;
       const auto value = row.values[static_cast<size_t>(found - names.begin())];
-      if (value && std::isfinite(*value)) Widen(series.curves[i], point, *value);
+      if (value && std::isfinite(*value)) {
+        running.was_finite = true;
+        Widen(series.curves[i], point, *value);
+        if (is_first) FollowJump(file, row.step, *value, running, series);
+      }
+      is_first = false;
     }
   }
 
@@ -261,20 +276,70 @@ class TrendReader {
     if (std::isnan(high) || number > high) high = number;
   }
 
-  // A row of NaN alone, its count of NaN among them, says that there was no tensor.
-  static std::optional<std::string> NonfiniteIn(std::span<const std::string> names,
-                                                const MonitorRow& row) {
+  // What a row says of values that are no numbers; nothing: there are none, or there was no tensor.
+  struct Finding {
+    std::string what;
+    bool is_certain = false;
+  };
+  // A row of NaN alone, its count of NaN or its shape among them, is one without a tensor. Where
+  // neither was recorded such a row may be either.
+  static Finding FindingIn(std::span<const std::string> names, const MonitorRow& row) {
+    std::string nan;
+    bool has_count = false, is_there = false;
     for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "shape" || names[i] == kNans) {
+        has_count = true;
+        is_there = is_there || !row.values[i] || !std::isnan(*row.values[i]);
+      }
       if (!row.values[i]) continue;
       const double value = *row.values[i];
-      if (names[i] == kNans && value > 0) return fmt::format("{} NaN", value);
-      if (std::isinf(value)) return fmt::format("{} {}", names[i], value);
+      if (names[i] == kNans && value > 0) return {fmt::format("{} NaN", value), true};
+      if (std::isinf(value)) return {fmt::format("{} {}", names[i], value), true};
+      const bool is_value = names[i] != kNans && names[i] != "shape" && names[i] != "dtype";
+      if (is_value && std::isnan(value) && nan.empty()) nan = names[i] + " NaN";
     }
-    if (std::ranges::find(names, kNans) != names.end()) return std::nullopt;
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (row.values[i] && std::isnan(*row.values[i])) return names[i] + " NaN";
+    if (has_count && !is_there) return {};
+    return {nan, has_count && !nan.empty()};
+  }
+
+  // Of one tensor, while its rows go by.
+  struct Running {
+    std::vector<double> history;  // on one rank
+    int64_t rank = -1;
+    size_t directory = 0;
+    bool was_finite = false, is_uncertain = false;
+  };
+
+  static void FollowJump(const InputFile& file, int64_t step, double value, Running& running,
+                         TrendSeries& series) {
+    constexpr size_t kHistory = 16, kLeast = 3;
+    std::vector<double>& history = running.history;
+    if (running.rank != file.rank || running.directory != file.directory) history.clear();
+    running.rank = file.rank;
+    running.directory = file.directory;
+    if (history.size() >= kLeast) {
+      std::vector<double> sorted = history;
+      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+      std::ranges::nth_element(sorted, middle);
+      const double factor = *middle > 0 ? value / *middle : 0;
+      if (factor > series.jump) {
+        series.jump = factor;
+        series.jump_step = step;
+        series.jump_rank = file.rank;
+        series.jump_from = *middle;
+        series.jump_to = value;
+      }
     }
-    return std::nullopt;
+    history.push_back(value);
+    if (history.size() > kHistory) history.erase(history.begin());
+  }
+
+  void TellUncertain() {
+    for (size_t i = 0; i < running_.size(); ++i) {
+      if (!running_[i].is_uncertain) continue;
+      const TrendSeries& series = trend_.series[i];
+      if (trend_.uncertain++ == 0) trend_.uncertain_example = series.kind + " " + series.name;
+    }
   }
 
   void TakeFirst(const InputFile& file, const MonitorRow& row, const std::string& what) {
@@ -301,32 +366,6 @@ class TrendReader {
     return {};
   }
 
-  static void FindJump(TrendSeries& series) {
-    constexpr size_t kHistory = 16, kLeast = 3;
-    const auto curve = std::ranges::find_if(
-        series.curves, [](const TrendCurve& candidate) { return !candidate.high.empty(); });
-    if (curve == series.curves.end()) return;
-    std::vector<float> history, sorted;
-    for (size_t i = 0; i < curve->high.size(); ++i) {
-      const float value = curve->high[i];
-      if (std::isnan(value)) continue;
-      if (history.size() >= kLeast) {
-        sorted = history;
-        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-        std::ranges::nth_element(sorted, middle);
-        const double factor = *middle > 0 ? static_cast<double>(value) / *middle : 0;
-        if (factor > series.jump) {
-          series.jump = factor;
-          series.jump_point = i;
-          series.jump_from = *middle;
-          series.jump_to = value;
-        }
-      }
-      history.push_back(value);
-      if (history.size() > kHistory) history.erase(history.begin());
-    }
-  }
-
   void Sort() {
     const auto order = [](const TrendSeries& series) {
       const auto& marks = series.has_nonfinite;
@@ -343,6 +382,7 @@ class TrendReader {
   Trend& trend_;
   std::vector<InputFile> files_;
   std::unordered_map<std::string, size_t> places_;  // of series, by key
+  std::vector<Running> running_;                    // of each series
   std::vector<int64_t> steps_;
   std::unordered_map<int64_t, size_t> point_of_;
   std::tuple<int64_t, int, int64_t> first_order_;
@@ -371,16 +411,29 @@ std::string TrendText(const Trend& trend) {
   } else if (!trend.first_alert.empty()) {
     add(fmt::format("no NaN or infinity; first of {}: {}", CountText(trend.alerts, "alert"),
                     trend.first_alert));
+  } else if (trend.uncertain > 0) {
+    add("not certain: no NaN or infinity, but for tensors that are NaN from their first row on");
   } else {
     add("no NaN or infinity, no alert");
   }
   add(fmt::format("  {}, {} ({} to {}), {}", CountText(trend.series.size(), "tensor"),
                   CountText(trend.steps, "step"), trend.point_steps.front(), trend.last_step,
                   CountText(trend.ranks, "rank")));
+  if (trend.uncertain > 0) {
+    add(fmt::format(
+        "  NaN from the first row on: {} ({}{}): no tensor was there, or it was NaN; the "
+        "op nans tells",
+        CountText(trend.uncertain, "tensor"), trend.uncertain_example,
+        trend.uncertain > 1 ? ", ..." : ""));
+  }
   if (largest != nullptr && largest->jump > 1) {
-    add(fmt::format("  largest jump: {} {} at step {}, {:.4g} after {:.4g} ({:.3g} times)",
-                    largest->kind, largest->name, trend.point_steps[largest->jump_point],
+    add(fmt::format("  largest jump: {} {} at step {}, rank {}: {:.4g} after {:.4g} ({:.3g} times)",
+                    largest->kind, largest->name, largest->jump_step, largest->jump_rank,
                     largest->jump_to, largest->jump_from, largest->jump));
+  }
+  if (trend.left_out > 0) {
+    add(fmt::format("  {} left out: a later directory of their rank begins at or before their step",
+                    CountText(trend.left_out, "row")));
   }
   return text;
 }

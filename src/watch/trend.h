@@ -28,11 +28,11 @@ struct TrendSeries {
   std::vector<TrendCurve> curves;    // one per statistic; without points where it has none
   std::vector<bool> has_nonfinite;   // per point: some rank had NaN or infinity
   std::vector<int64_t> alert_steps;  // ascending
-  // The largest factor by which `high` of the first statistic is above the median of up to 16
-  // points before; 0: nothing to compare with.
+  // The largest factor by which a value of the first statistic is, on one rank, above the median of
+  // up to 16 values before; 0: nothing to compare with, or a median of 0.
   double jump = 0;
-  size_t jump_point = 0;
-  float jump_from = 0, jump_to = 0;
+  int64_t jump_step = 0, jump_rank = 0;
+  double jump_from = 0, jump_to = 0;
 };
 
 // The first value that is no number, by step, then forward before backward before the optimizer.
@@ -50,7 +50,12 @@ struct Trend {
   // The most suspicious first: with values that are no numbers, with alerts, by `jump`.
   std::vector<TrendSeries> series;
   std::optional<FirstNonfinite> first_nonfinite;
+  // Tensors that are NaN from their first row on where the monitor did not count NaN: there was no
+  // tensor (the gradient of a first layer), or it was NaN from the begin.
+  uint64_t uncertain = 0;
+  std::string uncertain_example;
   std::string first_alert;  // its message; empty: none
+  uint64_t left_out = 0;    // rows from the first step of a later directory of their rank on
   std::vector<std::string> warnings;
 };
 

@@ -80,7 +80,7 @@ void AppendSeries(const TrendSeries& series, std::string& out) {
   AppendIntegers(bad, object.Key("bad"));
   AppendIntegers(series.alert_steps, object.Key("alerts"));
   object.Number("jump", series.jump);
-  object.Integer("jump_point", series.jump_point);
+  object.Integer("jump_step", static_cast<uint64_t>(series.jump_step));
   std::string& curves = object.Key("curves");
   curves += '[';
   for (size_t i = 0; i < series.curves.size(); ++i) {
@@ -97,7 +97,9 @@ std::string TrendData(const Trend& trend) {
   const std::string text = TrendText(trend);
   object.Text("answer", text.substr(0, text.find('\n')));
   object.Text("rest", text.substr(text.find('\n') + 1));
-  object.Text("state", trend.first_nonfinite ? "bad" : trend.alerts > 0 ? "unknown" : "good");
+  object.Text("state", trend.first_nonfinite                ? "bad"
+                       : trend.alerts + trend.uncertain > 0 ? "unknown"
+                                                            : "good");
   object.Text("data", trend.data);
   object.Integer("ranks", trend.ranks);
   object.Integer("steps", trend.steps);

@@ -86,9 +86,39 @@ TEST_F(TrendTest, TheLargestJumpStandsFirst) {
   const Trend trend = Read();
   EXPECT_EQ(trend.series[0].name, "jumps");
   EXPECT_EQ(trend.series[0].jump, 100);
-  EXPECT_EQ(trend.series[0].jump_point, 7U);
-  EXPECT_NE(TrendText(trend).find("largest jump: param jumps at step 7, 50 after 0.5 (100 times)"),
+  EXPECT_EQ(trend.series[0].jump_step, 7);
+  EXPECT_NE(TrendText(trend).find(
+                "largest jump: param jumps at step 7, rank 0: 50 after 0.5 (100 times)"),
             std::string::npos);
+}
+
+TEST_F(TrendTest, AJumpIsOneOfARank) {
+  std::string calm = "vpp_stage,name,step,max\n", jumps = calm;
+  for (int step = 0; step < 1000; ++step) {
+    calm += fmt::format("0,w,{},60\n", step);
+    jumps += fmt::format("0,w,{},{}\n", step, step == 555 ? 50 : 1);
+  }
+  Put(std::string(kRank0) + "param_0-999.csv", calm);
+  Put(std::string(kRank1) + "param_0-999.csv", jumps);
+  EXPECT_NE(TrendText(Read()).find("param w at step 555, rank 1: 50 after 1 (50 times)"),
+            std::string::npos);
+}
+
+TEST_F(TrendTest, NaNFromTheFirstRowOnIsNotCertainWithoutItsCount) {
+  Put(std::string(kRank0) + "actv_grad_0-9.csv",
+      "vpp_stage,name,step,micro_step,norm\n0,.input,0,0,nan\n0,fc.output,0,0,1\n"
+      "0,.input,1,0,nan\n0,fc.output,1,0,2\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with("not certain: no NaN or infinity, but for"));
+  Put(std::string(kRank0) + "actv_grad_0-9.csv",
+      "vpp_stage,name,step,micro_step,norm\n0,.input,0,0,nan\n0,fc.output,0,0,1\n"
+      "0,.input,1,0,nan\n0,fc.output,1,0,nan\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with(
+      "first NaN or infinity: step 1, rank 0, actv_grad fc.output: norm NaN\n"));
+  // Where the shape was recorded it says that there was no tensor.
+  Put(std::string(kRank0) + "actv_grad_0-9.csv",
+      "vpp_stage,name,step,micro_step,norm,shape\n0,.input,0,0,nan,nan\n"
+      "0,fc.output,0,0,1,\"[2]\"\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with("no NaN or infinity, no alert\n"));
 }
 
 TEST_F(TrendTest, AlertsAreMarkedWhereTheyBelong) {
@@ -114,6 +144,7 @@ TEST_F(TrendTest, OfAResumedTrainingTheLaterRowsCount) {
   Put("Dec04_00-00-00-rank0-cccccccc/param_0-9.csv", "vpp_stage,name,step,norm\n0,w,1,2\n");
   const Trend trend = Read();
   EXPECT_EQ(Curves(trend), Lines{"param w: 1..1 2..2"});
+  EXPECT_NE(TrendText(trend).find("2 rows left out: a later directory"), std::string::npos);
 }
 
 TEST_F(TrendTest, ManyStepsShareAPoint) {

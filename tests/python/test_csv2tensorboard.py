@@ -35,12 +35,12 @@ def test_the_command_says_what_it_wrote(monitored: Path) -> None:
     out = monitored.parent / "tb"
     done = plumb("csv2tensorboard", "--data", monitored, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == (f"{out}: 1 event files, 4 scalars of 1 directories\n"
+    assert done.stdout == (f"{out}: 1 event file, 4 scalars of 1 directory\n"
                            f"  show them: tensorboard --logdir {out}\n")
     [events] = (out / "rank0" / "grad_reduced").iterdir()
     assert re.fullmatch(r"events\.out\.tfevents\.\d+\..+\.\d+\.0", events.name)
     again = plumb("csv2tensorboard", "--data", monitored, "-o", out)
-    assert again.returncode == 0 and "existing event files were replaced" in again.stderr
+    assert again.returncode == 0 and "existing event files of these ranks and kinds were replaced" in again.stderr
     assert len(list((out / "rank0" / "grad_reduced").iterdir())) == 1
 
 

@@ -24,9 +24,11 @@ uint32_t Masked(std::string_view bytes) {
 
 }  // namespace
 
-Result<Writer> Writer::Create(const std::string& path, double wall_time) {
-  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
-  Writer writer(std::move(file), wall_time);
+Result<Writer> Writer::Create(const std::string& directory, const std::string& name,
+                              double wall_time) {
+  std::string unfinished = JoinPath(directory, kUnfinished);
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(unfinished));
+  Writer writer(std::move(file), std::move(unfinished), JoinPath(directory, name), wall_time);
   protobuf::MessageWriter version;
   version.AddDouble(kWallTime, wall_time);
   version.AddBytes(kFileVersion, "brain.Event:2");
@@ -65,7 +67,8 @@ Status Writer::WriteRecord(std::string_view event) {
 
 Status Writer::Close() {
   PL_TRY(EndStep());
-  return file_.Close();
+  PL_TRY(file_.Close());
+  return RenameFile(unfinished_, path_);
 }
 
 }  // namespace plumbline::event_file

@@ -21,24 +21,33 @@ namespace plumbline::event_file {
 
 // What the names of such files begin with; TensorBoard shows every file of a directory that has it.
 inline constexpr std::string_view kNameStart = "events.out.tfevents.";
+inline constexpr std::string_view kUnfinished = "unfinished-events";
 
 // Writes one file, which appears when it is complete. Single-threaded; move-only. Errors are those
 // of TextFile.
 class Writer {
  public:
-  // `wall_time`: of all its events, in seconds since 1970.
-  static Result<Writer> Create(const std::string& path, double wall_time);
+  // `wall_time`: of all its events, in seconds since 1970. Until Close() the directory has files
+  // whose names begin with kUnfinished or a dot and kUnfinished: TensorBoard shows every file with
+  // "tfevents" anywhere in its name.
+  static Result<Writer> Create(const std::string& directory, const std::string& name,
+                               double wall_time);
 
   // Tags of one step follow each other, so that they share a record; steps grow.
   Status AddScalar(std::string_view tag, int64_t step, float value);
   Status Close();
 
  private:
-  Writer(TextFile file, double wall_time) : file_(std::move(file)), wall_time_(wall_time) {}
+  Writer(TextFile file, std::string unfinished, std::string path, double wall_time)
+      : file_(std::move(file)),
+        unfinished_(std::move(unfinished)),
+        path_(std::move(path)),
+        wall_time_(wall_time) {}
   Status EndStep();
   Status WriteRecord(std::string_view event);
 
   TextFile file_;
+  std::string unfinished_, path_;
   double wall_time_;
   int64_t step_ = 0;
   protobuf::MessageWriter summary_;  // of the step

@@ -23,7 +23,7 @@ std::vector<std::string> Records(const std::string& bytes) {
 
 TEST(EventFile, AFileWithoutScalarsIsTheOneOfTensorBoard) {
   const testing::TestDirectory root;
-  Result<Writer> writer = Writer::Create(root.Path("x"), 1.0);
+  Result<Writer> writer = Writer::Create(root.path(), "x", 1.0);
   ASSERT_TRUE(writer && writer->Close());
   // Length 24, masked checksums, wall time 1.0, file version.
   const std::string bytes = *ReadFile(root.Path("x"));
@@ -35,7 +35,7 @@ TEST(EventFile, AFileWithoutScalarsIsTheOneOfTensorBoard) {
 TEST(EventFile, AStepIsOneRecord) {
   const testing::TestDirectory root;
   const std::string path = root.Path("x");
-  Result<Writer> writer = Writer::Create(path, 1.0);
+  Result<Writer> writer = Writer::Create(root.path(), "x", 1.0);
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->AddScalar("a", 0, 0.5F));
   ASSERT_TRUE(writer->AddScalar("b", 0, 0));

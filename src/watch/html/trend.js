@@ -3,8 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const PAGE = 100;  // rows that are drawn at first, and more on demand
 const view = { words: "", kind: "", statistic: 0, log: false, chosen: null, shown: PAGE };
 const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
-const several = data.series.some((series) => series.micro_step > 0), staged = data.series.some((series) => series.stage > 0);
-const titled = (series) => series.name + (staged ? ` (stage ${series.stage})` : "") + (several ? `, micro step ${series.micro_step}` : "");
+const several = new Set(data.series.filter((series) => series.micro_step > 0).map((series) => series.kind)), staged = data.series.some((series) => series.stage > 0);
+const titled = (series) => series.name + (staged ? ` (stage ${series.stage})` : "") + (several.has(series.kind) ? `, micro step ${series.micro_step}` : "");
 const stepText = (point) => {
   const first = data.point_steps[point], next = data.point_steps[point + 1];
   const last = next === undefined ? data.last_step : next - 1;
@@ -103,7 +103,7 @@ function plot(series) {
   }
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const at = Math.round(last * part);
-    if (at < data.point_steps.length) svg.append(shape("text", { x: xOf(at), y: height - bottom + 18, "text-anchor": "middle" }, String(data.point_steps[at])));
+    if (at < data.point_steps.length) svg.append(shape("text", { x: xOf(at), y: height - bottom + 18, "text-anchor": part === 1 ? "end" : part === 0 ? "start" : "middle" }, String(data.point_steps[at])));
   }
   svg.append(shape("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, "step"));
   drawBad(svg, series, xOf, top, height - bottom);
@@ -133,7 +133,7 @@ function selected() {
 function remark(series) {
   if (series.bad.length) return `NaN or Inf from ${stepText(series.bad[0])}`;
   if (series.alerts.length) return `${plural(series.alerts.length, "alert")} from step ${series.alerts[0]}`;
-  return series.jump >= 1.5 ? `${number(Number(series.jump.toPrecision(3)))} times at ${stepText(series.jump_point)}` : "";
+  return series.jump >= 1.5 ? `${number(Number(series.jump.toPrecision(3)))} times at step ${series.jump_step}` : "";
 }
 
 function drawList() {
@@ -175,7 +175,7 @@ function drawNotes() {
     ["band", "from the smallest to the largest value over all ranks" + (data.steps > data.point_steps.length ? " and over the steps of a point" : "")],
     ["gap", "no value was recorded, or none that is finite"],
     ["red area", "some rank had NaN or infinity"], ["dashed line", "an alert of the monitor"],
-    ["times", "how far a value is above the median of up to 16 points before; the list begins with NaN and infinity, then alerts, then the largest jumps"]]) {
+    ["times", "how far a value is, on one rank, above the median of up to 16 values before; the list begins with NaN and infinity, then alerts, then the largest jumps"]]) {
     words.append(make("dt", {}, name), make("dd", {}, text));
   }
   byId("notes").append(words);
