@@ -338,6 +338,27 @@ Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory) 
   return files;
 }
 
+void ResumedRows::Lower(Steps& steps, const Steps::key_type& key, int64_t step) {
+  const auto [at, is_new] = steps.try_emplace(key, step);
+  at->second = std::min(at->second, step);
+}
+
+void ResumedRows::Begin(size_t directory) {
+  if (directory == directory_) return;
+  directory_ = directory;
+  for (const auto& [key, step] : of_this_) Lower(of_later_, key, step);
+  of_this_.clear();
+}
+
+std::optional<int64_t> ResumedRows::EndOf(int64_t rank, const std::string& kind) const {
+  const auto found = of_later_.find({rank, kind});
+  return found == of_later_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ResumedRows::Take(int64_t rank, const std::string& kind, int64_t step) {
+  Lower(of_this_, {rank, kind}, step);
+}
+
 std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts) {
   std::vector<std::string> damage;
   if (facts.is_cut) {

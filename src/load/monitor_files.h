@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plumbline/result.h"
@@ -42,6 +44,26 @@ struct MonitorFile {
 
 // Those in a directory, by kind and first step. kIo, kNotFound.
 Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory);
+
+// Which rows count of a training that was resumed: for each kind of file the later directory of a
+// rank from its first step on. To be asked in the order of ListMonitorDirectories(), the latest
+// first.
+class ResumedRows {
+ public:
+  // Before the files of a directory; `directory` tells it from others.
+  void Begin(size_t directory);
+  // The first step of the later directories: rows from there on do not count. Nothing: all do.
+  [[nodiscard]] std::optional<int64_t> EndOf(int64_t rank, const std::string& kind) const;
+  // A row that counts.
+  void Take(int64_t rank, const std::string& kind, int64_t step);
+
+ private:
+  using Steps = std::map<std::pair<int64_t, std::string>, int64_t>;
+  static void Lower(Steps& steps, const Steps::key_type& key, int64_t step);
+
+  size_t directory_ = 0;
+  Steps of_later_, of_this_;
+};
 
 // One watched tensor in one step.
 struct MonitorRow {

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/file/file.h"
@@ -111,42 +112,37 @@ class MonitorScanner {
   Status ReadAll() {
     uint64_t done = 0;
     for (auto& entry : contents_.files) {
-      const std::string& metric = entry.first;
-      std::map<int64_t, int64_t> first_of_later, first_of_this;  // by rank
-      size_t directory = 0;
       for (MonitorRankFile& file : entry.second) {
-        if (file.directory != directory) {
-          for (const auto& [rank, step] : first_of_this) {
-            const auto [at, is_new] = first_of_later.try_emplace(rank, step);
-            at->second = std::min(at->second, step);
-          }
-          first_of_this.clear();
-          directory = file.directory;
-        }
-        const auto later = first_of_later.find(file.rank);
-        if (later != first_of_later.end()) file.end = later->second;
         if (options_.progress) options_.progress(done++, 2 * contents_.all);
-        PL_TRY_ASSIGN(const auto facts,
-                      load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
-                        if (file.end && row.step >= *file.end) return {};
-                        const auto [first, is_new] = first_of_this.try_emplace(file.rank, row.step);
-                        first->second = std::min(first->second, row.step);
-                        auto& statistics = contents_.statistics[metric];  // of those with rows
-                        for (const std::string& name : names) {
-                          if (std::ranges::find(kStatistics, name) != kStatistics.end()) {
-                            statistics.insert(name);
-                          }
-                        }
-                        int64_t& count = contents_.micro_steps[row.step];
-                        count = std::max(count, row.micro_step + 1);
-                        return {};
-                      }));
-        for (std::string& damage : load::DamageOf(file.path, facts)) {
-          report_.warnings.push_back(std::move(damage));
-        }
+        resumed_.Begin(file.directory);
+        file.end = resumed_.EndOf(file.rank, entry.first);
+        PL_TRY(ReadOne(entry.first, file));
       }
     }
     return {};
+  }
+
+  Status ReadOne(const std::string& metric, const MonitorRankFile& file) {
+    PL_TRY_ASSIGN(const auto facts,
+                  load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
+                    if (!file.end || row.step < *file.end) Take(metric, file, names, row);
+                    return {};
+                  }));
+    for (std::string& damage : load::DamageOf(file.path, facts)) {
+      report_.warnings.push_back(std::move(damage));
+    }
+    return {};
+  }
+
+  void Take(const std::string& metric, const MonitorRankFile& file,
+            std::span<const std::string> names, const MonitorRow& row) {
+    resumed_.Take(file.rank, metric, row.step);
+    auto& statistics = contents_.statistics[metric];  // of those with rows
+    for (const std::string& name : names) {
+      if (std::ranges::find(kStatistics, name) != kStatistics.end()) statistics.insert(name);
+    }
+    int64_t& count = contents_.micro_steps[row.step];
+    count = std::max(count, row.micro_step + 1);
   }
 
   const DataToDbOptions& options_;
@@ -154,6 +150,7 @@ class MonitorScanner {
   MonitorContents contents_;
   std::map<std::string, uint64_t> others_;
   size_t place_ = 0;  // of the directory that is listed
+  load::ResumedRows resumed_;
 };
 
 trend_db::Form MonitorForm(const MonitorContents& contents) {

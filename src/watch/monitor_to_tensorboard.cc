@@ -233,6 +233,25 @@ Result<std::vector<EventJob>> JobsOf(const std::vector<MonitorDirectory>& direct
   return list;
 }
 
+void RunJobs(const std::vector<EventJob>& jobs, const TensorboardOptions& options,
+             const std::string& output, std::vector<JobOutcome>& outcomes,
+             std::vector<Status>& statuses) {
+  std::mutex mutex;
+  uint64_t done = 0;
+  const auto run = [&](size_t i) {
+    statuses[i] = EventImport(jobs[i], outcomes[i]).Run(output);
+    const std::scoped_lock lock(mutex);
+    ++done;
+    if (options.progress) options.progress(done, jobs.size());
+  };
+  const auto run_all = [&] { ParallelFor(jobs.size(), run); };
+  if (options.threads > 0) {
+    RunWithThreads(options.threads, run_all);
+  } else {
+    run_all();
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& TensorboardKinds() {
@@ -262,20 +281,7 @@ Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const st
   PL_TRY(MakeDirectories(report.path));
   std::vector<JobOutcome> outcomes(jobs.size());
   std::vector<Status> statuses(jobs.size());
-  std::mutex mutex;
-  uint64_t done = 0;
-  const auto run = [&](size_t i) {
-    statuses[i] = EventImport(jobs[i], outcomes[i]).Run(report.path);
-    const std::scoped_lock lock(mutex);
-    ++done;
-    if (options.progress) options.progress(done, jobs.size());
-  };
-  const auto run_all = [&] { ParallelFor(jobs.size(), run); };
-  if (options.threads > 0) {
-    RunWithThreads(options.threads, run_all);
-  } else {
-    run_all();
-  }
+  RunJobs(jobs, options, report.path, outcomes, statuses);
   // All of it or nothing: curves of some ranks would be taken for all.
   const auto remove_all = [&] {
     for (const EventJob& job : jobs) (void)RemoveEventFiles(DirectoryOfJob(job, report.path));

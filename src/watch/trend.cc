@@ -128,7 +128,6 @@ class TrendReader {
     int64_t rank = 0;
     std::string kind, path;
     size_t directory = 0;
-    bool begins_directory = false;
   };
 
   // The latest directory of a rank comes first.
@@ -139,11 +138,9 @@ class TrendReader {
       ++place;
       ranks.insert(directory.rank);
       PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
-      bool is_first = true;
       for (const MonitorFile& file : files) {
         if (KindNamed(file.kind) == nullptr) continue;
-        files_.push_back({directory.rank, file.kind, file.path, place, is_first});
-        is_first = false;
+        files_.push_back({directory.rank, file.kind, file.path, place});
       }
     }
     trend_.ranks = ranks.size();
@@ -153,19 +150,11 @@ class TrendReader {
   // Visits the rows that count: `visit(file, statistics, row)`.
   template <class Visit>
   Status VisitRows(const Visit& visit, bool tells_damage) {
-    std::map<std::pair<int64_t, std::string>, int64_t> first_of_later, first_of_this;
+    load::ResumedRows resumed;
     for (const InputFile& file : files_) {
       if (options_.progress) options_.progress(done_++, 2 * files_.size());
-      if (file.begins_directory) {
-        for (const auto& [key, step] : first_of_this) {
-          const auto [at, is_new] = first_of_later.try_emplace(key, step);
-          at->second = std::min(at->second, step);
-        }
-        first_of_this.clear();
-      }
-      const std::pair key(file.rank, file.kind);
-      const auto later = first_of_later.find(key);
-      const auto end = later == first_of_later.end() ? std::nullopt : std::optional(later->second);
+      resumed.Begin(file.directory);
+      const auto end = resumed.EndOf(file.rank, file.kind);
       PL_TRY_ASSIGN(
           const auto facts,
           load::VisitMonitorFile(file.path, [&](auto statistics, MonitorRow& row) -> Status {
@@ -173,8 +162,7 @@ class TrendReader {
               trend_.left_out += tells_damage ? 1 : 0;
               return {};
             }
-            const auto [at, is_new] = first_of_this.try_emplace(key, row.step);
-            at->second = std::min(at->second, row.step);
+            resumed.Take(file.rank, file.kind, row.step);
             visit(file, statistics, row);
             return {};
           }));

@@ -40,7 +40,8 @@ def test_the_command_says_what_it_wrote(monitored: Path) -> None:
     [events] = (out / "rank0" / "grad_reduced").iterdir()
     assert re.fullmatch(r"events\.out\.tfevents\.\d+\..+\.\d+\.0", events.name)
     again = plumb("csv2tensorboard", "--data", monitored, "-o", out)
-    assert again.returncode == 0 and "existing event files of these ranks and kinds were replaced" in again.stderr
+    assert again.returncode == 0
+    assert "existing event files of these ranks and kinds were replaced" in again.stderr
     assert len(list((out / "rank0" / "grad_reduced").iterdir())) == 1
 
 
