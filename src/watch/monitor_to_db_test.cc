@@ -1,33 +1,16 @@
 #include "watch/monitor_to_db.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
+#include "formats/sqlite/query_for_test.h"
 
 namespace plumbline {
 namespace {
 
+using sqlite::Query;
 using Lines = std::vector<std::string>;
-
-// The rows of a query, their values joined by '|'.
-Lines Query(const std::string& path, const char* sql) {
-  Lines rows;
-  sqlite3* database = nullptr;
-  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-  const auto add = [](void* out, int count, char** values, char**) {
-    std::string row;
-    for (int i = 0; i < count; ++i) {
-      row += (i > 0 ? "|" : "") + std::string(values[i] != nullptr ? values[i] : "null");
-    }
-    static_cast<Lines*>(out)->push_back(row);
-    return 0;
-  };
-  EXPECT_EQ(sqlite3_exec(database, sql, add, &rows, nullptr), SQLITE_OK) << sql;
-  sqlite3_close(database);
-  return rows;
-}
 
 constexpr const char* kTrend =
     "SELECT rank, step, target_name, micro_step, metric_name, t.* FROM trend_data AS t "

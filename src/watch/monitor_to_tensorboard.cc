@@ -29,16 +29,11 @@ using load::MonitorRow;
 constexpr std::array<std::string_view, 7> kScalars = {"norm", "min", "max", "zeros",
                                                       "nans", "id",  "mean"};
 
-// The files of one kind that one directory has.
-struct KindFiles {
-  std::vector<std::string> paths;  // by step
-};
-
 // What becomes one event file: the directories of a rank, the earliest first.
 struct EventJob {
   int64_t rank = 0;
   std::string kind;
-  std::vector<KindFiles> directories;
+  std::vector<std::vector<std::string>> directories;  // paths of each, by step
 };
 
 struct JobOutcome {
@@ -96,31 +91,37 @@ class EventImport {
     const double now = SecondsNow();
     PL_TRY_ASSIGN(event_file::Writer writer,
                   event_file::Writer::Create(directory, EventFileName(now), now));
-    for (size_t i = 0; i < job_.directories.size(); ++i) {
-      // A training that was resumed does steps again: those of the later directory count.
-      PL_TRY_ASSIGN(const auto end, FirstStepBehind(i));
-      for (const std::string& path : job_.directories[i].paths) PL_TRY(Add(path, end, writer));
+    PL_TRY_ASSIGN(const auto ends, EndsOfDirectories());
+    for (size_t i = 0; i < ends.size(); ++i) {
+      for (const std::string& path : job_.directories[i]) PL_TRY(Add(path, ends[i], writer));
     }
     return writer.Close();
   }
 
  private:
-  // The first step of the directories behind `place`, if they have rows.
-  Result<std::optional<int64_t>> FirstStepBehind(size_t place) {
-    std::optional<int64_t> first;
-    for (size_t i = place + 1; i < job_.directories.size(); ++i) {
-      for (const std::string& path : job_.directories[i].paths) {
-        std::optional<int64_t> of_file;
-        PL_TRY(load::VisitMonitorFile(path, [&](auto, MonitorRow& row) -> Status {
-          of_file = std::min(of_file.value_or(row.step), row.step);
-          return {};
-        }));
-        if (!of_file) continue;
-        first = std::min(first.value_or(*of_file), *of_file);
-        break;  // the next files have later steps
-      }
+  // Of each directory the step from which on its rows do not count.
+  Result<std::vector<std::optional<int64_t>>> EndsOfDirectories() {
+    std::vector<std::optional<int64_t>> ends(job_.directories.size());
+    load::ResumedRows resumed;
+    for (size_t i = ends.size(); i-- > 0;) {
+      resumed.Begin(i + 1);
+      ends[i] = resumed.EndOf(job_.rank, job_.kind);
+      // There are no directories before the first one, for whose rows this would tell.
+      if (i > 0) PL_TRY(TakeFirstStep(job_.directories[i], resumed));
     }
-    return first;
+    return ends;
+  }
+
+  Status TakeFirstStep(const std::vector<std::string>& paths, load::ResumedRows& resumed) {
+    for (const std::string& path : paths) {
+      PL_TRY_ASSIGN(const auto facts,
+                    load::VisitMonitorFile(path, [&](auto, const MonitorRow& row) -> Status {
+                      resumed.Take(job_.rank, job_.kind, row.step);
+                      return {};
+                    }));
+      if (facts.rows > 0) break;  // the next files have later steps
+    }
+    return {};
   }
 
   Status Add(const std::string& path, std::optional<int64_t> end, event_file::Writer& writer) {
@@ -215,17 +216,17 @@ Result<std::vector<EventJob>> JobsOf(const std::vector<MonitorDirectory>& direct
                                      const std::vector<std::string>& kinds) {
   std::map<std::pair<int64_t, std::string>, EventJob> jobs;
   for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) {
-    std::map<std::string, KindFiles> found;
+    std::map<std::string, std::vector<std::string>> found;
     PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory->path));
     for (const MonitorFile& file : files) {
       if (std::ranges::find(kinds, file.kind) == kinds.end()) continue;
-      found[file.kind].paths.push_back(file.path);
+      found[file.kind].push_back(file.path);
     }
-    for (auto& [kind, of_directory] : found) {
+    for (auto& [kind, paths] : found) {
       EventJob& job = jobs[{directory->rank, kind}];
       job.rank = directory->rank;
       job.kind = kind;
-      job.directories.push_back(std::move(of_directory));
+      job.directories.push_back(std::move(paths));
     }
   }
   std::vector<EventJob> list;

@@ -109,7 +109,6 @@ class TrendReader {
   Status Run(const std::string& data) {
     PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(data));
     trend_.data = data;
-    trend_.directories = directories.size();
     PL_TRY(List(directories));
     PL_TRY(Scan());
     if (steps_.empty()) {
@@ -180,9 +179,7 @@ class TrendReader {
     PL_TRY(VisitRows(
         [&](const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
           steps.insert(row.step);
-          for (const std::string& name : names) {
-            if (!statistics.contains(name)) statistics.insert(name);
-          }
+          statistics.insert(names.begin(), names.end());
           const auto [at, is_new] = places_.try_emplace(
               KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step), trend_.series.size());
           if (!is_new) return;

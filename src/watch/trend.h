@@ -46,7 +46,7 @@ struct Trend {
   std::vector<std::string> statistics;
   std::vector<int64_t> point_steps;  // the first step of each point, ascending
   int64_t last_step = 0;
-  uint64_t steps = 0, ranks = 0, directories = 0, alerts = 0;
+  uint64_t steps = 0, ranks = 0, alerts = 0;
   // The most suspicious first: with values that are no numbers, with alerts, by `jump`.
   std::vector<TrendSeries> series;
   std::optional<FirstNonfinite> first_nonfinite;

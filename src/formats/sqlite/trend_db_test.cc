@@ -1,33 +1,17 @@
 #include "formats/sqlite/trend_db.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <string>
 #include <vector>
 
 #include "base/file/test_directory.h"
+#include "formats/sqlite/query_for_test.h"
 
 namespace plumbline::trend_db {
 namespace {
 
-// The rows of a query, their values joined by '|'.
-std::vector<std::string> Query(const std::string& path, const char* sql) {
-  std::vector<std::string> rows;
-  sqlite3* database = nullptr;
-  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-  const auto add = [](void* out, int count, char** values, char**) {
-    std::string row;
-    for (int i = 0; i < count; ++i) {
-      row += (i > 0 ? "|" : "") + std::string(values[i] != nullptr ? values[i] : "null");
-    }
-    static_cast<std::vector<std::string>*>(out)->push_back(row);
-    return 0;
-  };
-  EXPECT_EQ(sqlite3_exec(database, sql, add, &rows, nullptr), SQLITE_OK) << sql;
-  sqlite3_close(database);
-  return rows;
-}
+using sqlite::Query;
 
 enum : size_t { kForward, kBackward };
 
