@@ -129,6 +129,9 @@ struct KernelTable {
   void (*add_rotary_row)(const RotaryRow& row);
   // See kernels/output_sums.h.
   void (*output_block)(const OutputRule& rule, const OutputRuns& runs, OutputSums* sums);
+  // How many elements have |x| < bound, of complex ones the modulus; NaN has not. float32 and
+  // narrower floats are compared with the bound rounded to float32.
+  uint64_t (*count_below)(DType dtype, const void* data, size_t count, double bound);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

@@ -286,3 +286,110 @@ static void MomentsPart(DType dtype, const void* data, size_t count, MomentsStat
       return MomentsOfNarrow(dtype, 1, data, count, state);
   }
 }
+
+// ---- Elements whose magnitude is below a bound, for a recorder's count of "zeros"
+
+template <class T>
+static uint64_t FloatsBelow(const void* data, size_t count, T bound) {
+  typedef typename VectorOf<T>::Type Vector;
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  const char* in = static_cast<const char*>(data);
+  const Vector limit = Vector{} + bound;
+  uint64_t below = 0;
+  size_t done = 0;
+  while (count - done >= kStep) {  // in parts that the counters hold
+    typename VectorOf<T>::Counter found = {};
+    const size_t rest = (count - done) / kStep;
+    const size_t steps = rest < kSlice ? rest : kSlice;
+    for (size_t i = 0; i < steps; ++i) {
+      found = Count(found, Less(Abs(LoadVector<T>(in + (done + i * kStep) * sizeof(T))), limit));
+    }
+    done += steps * kStep;
+    for (size_t l = 0; l < kStep; ++l) below += static_cast<uint64_t>(found[l]);
+  }
+  for (; done < count; ++done) {
+    const T x = Load<T>(data, done);
+    below += x < bound && x > -bound ? 1 : 0;
+  }
+  return below;
+}
+
+template <class T>
+static uint64_t IntegersBelow(const void* data, size_t count, double bound) {
+  uint64_t below = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(Load<T>(data, i));
+    below += x < bound && x > -bound ? 1 : 0;
+  }
+  return below;
+}
+
+template <class Part>
+static uint64_t ComplexBelow(const void* data, size_t count, double bound) {
+  constexpr size_t kPart = kSlice / 2;
+  alignas(64) double buffer[kPart];
+  const char* in = static_cast<const char*>(data);
+  uint64_t below = 0;
+  for (size_t i = 0; i < count; i += kPart) {
+    const size_t n = count - i < kPart ? count - i : kPart;
+    WidenComplex<Part>(in + i * 2 * sizeof(Part), n, buffer);
+    below += FloatsBelow<double>(buffer, n, bound);
+  }
+  return below;
+}
+
+static uint64_t NarrowBelow(DType dtype, size_t element_bytes, const void* data, size_t count,
+                            float bound) {
+  alignas(64) float buffer[kSlice];
+  const char* in = static_cast<const char*>(data);
+  uint64_t below = 0;
+  for (size_t i = 0; i < count; i += kSlice) {
+    const size_t n = count - i < kSlice ? count - i : kSlice;
+    WidenToFloat(dtype, in + i * element_bytes, n, buffer);
+    below += FloatsBelow<float>(buffer, n, bound);
+  }
+  return below;
+}
+
+static uint64_t CountBelow(DType dtype, const void* data, size_t count, double bound) {
+  const float single = static_cast<float>(bound);
+  switch (dtype) {
+    case DType::kBool: {  // 0 or 1, whatever the byte
+      const uint64_t zeros = IntegersBelow<uint8_t>(data, count, 0.5);
+      return bound > 1 ? count : bound > 0 ? zeros : 0;
+    }
+    case DType::kUInt8:
+      return IntegersBelow<uint8_t>(data, count, bound);
+    case DType::kUInt16:
+      return IntegersBelow<uint16_t>(data, count, bound);
+    case DType::kUInt32:
+      return IntegersBelow<uint32_t>(data, count, bound);
+    case DType::kUInt64:
+      return IntegersBelow<uint64_t>(data, count, bound);
+    case DType::kInt8:
+      return IntegersBelow<int8_t>(data, count, bound);
+    case DType::kInt16:
+      return IntegersBelow<int16_t>(data, count, bound);
+    case DType::kInt32:
+      return IntegersBelow<int32_t>(data, count, bound);
+    case DType::kInt64:
+      return IntegersBelow<int64_t>(data, count, bound);
+    case DType::kFloat32:
+      return FloatsBelow<float>(data, count, single);
+    case DType::kFloat64:
+      return FloatsBelow<double>(data, count, bound);
+    case DType::kComplex64:
+      return ComplexBelow<float>(data, count, bound);
+    case DType::kComplex128:
+      return ComplexBelow<double>(data, count, bound);
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return NarrowBelow(dtype, 2, data, count, single);
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+      return NarrowBelow(dtype, 1, data, count, single);
+  }
+  return 0;
+}

@@ -116,6 +116,10 @@ class Consumers {
       xored_ += chunk.size();
     }
     if (content_) content_->Update(chunk);
+    if (wants_.below) {
+      below_ += ActiveTable().count_below(dtype_, chunk.data(),
+                                          chunk.size() / InfoOf(dtype_).size_bytes, *wants_.below);
+    }
     if (wants_.copy_to != nullptr) {
       std::memcpy(wants_.copy_to + copied_, chunk.data(), chunk.size());
       copied_ += chunk.size();
@@ -128,6 +132,7 @@ class Consumers {
     scan.crc32 = crc32_;
     scan.xor_words = xor_words_;
     if (content_) scan.content = content_->Finish();
+    scan.below = below_;
     return scan;
   }
 
@@ -139,6 +144,7 @@ class Consumers {
   uint64_t xor_words_ = 0;
   uint64_t xored_ = 0;  // bytes
   std::optional<ContentHash> content_;
+  uint64_t below_ = 0;
   size_t copied_ = 0;
 };
 
@@ -155,7 +161,7 @@ void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* co
 
 int ReadersOf(const ScanWants& wants) {
   return int{wants.moments} + int{wants.crc32} + int{wants.xor_words} + int{wants.content} +
-         int{wants.copy_to != nullptr};
+         int{wants.below.has_value()} + int{wants.copy_to != nullptr};
 }
 
 // Elements `first` to `first + count` of a view that is not contiguous. Kept out of line: the
@@ -196,6 +202,7 @@ class SharedScan {
       if (i == 0) continue;
       if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
       scan.xor_words ^= blocks_[i].xor_words;  // blocks are whole words
+      scan.below += blocks_[i].below;
       if (wants_.crc32) {
         scan.crc32 =
             Crc32Combine(scan.crc32, blocks_[i].crc32, CountOf(i) * element_bytes_ * crc_scale);

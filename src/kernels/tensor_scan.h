@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/memory/digest.h"
 #include "kernels/kernel_table.h"
@@ -30,6 +31,8 @@ struct ScanWants {
   // Digest of the elements in row-major order, in their own dtype: XXH3-128 of up to
   // kBlockElements elements, else of the digests of all blocks, so that it can be shared out.
   bool content = false;
+  // Count the elements whose magnitude is below this.
+  std::optional<double> below = std::nullopt;
   // Contiguous copy in row-major order; null for none. Requires: view.size_bytes() bytes there.
   std::byte* copy_to = nullptr;
   // Shares out tensors of several blocks; null: this thread alone. The result is the
@@ -42,6 +45,7 @@ struct TensorScan {
   uint32_t crc32 = 0;      // 0 for an empty tensor
   uint64_t xor_words = 0;  // the same
   Digest128 content;
+  uint64_t below = 0;
 };
 
 // Reads `view` once, whatever its strides, chunk by chunk while each chunk is in cache. Members

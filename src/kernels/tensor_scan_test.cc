@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "kernels/inputs_for_test.h"
@@ -172,6 +174,47 @@ TEST(ScanTensor, ZeroDimensionalTensorHasOneElement) {
 }
 
 #if defined(__x86_64__)
+TEST(ScanTensor, CountsElementsBelowABound) {
+  const std::vector<float> values = {0.0F, -0.0F, 1e-9F, -1e-9F, 1e-8F, -2e-8F, 1.0F, NAN, INFINITY};
+  std::vector<float> many;
+  for (size_t i = 0; i < 100'003; ++i) many.push_back(values[i % values.size()]);
+  const int64_t size = static_cast<int64_t>(many.size());
+  const int64_t stride = 1;
+  const TensorView view{DType::kFloat32, reinterpret_cast<const std::byte*>(many.data()),
+                        {&size, 1}, {&stride, 1}};
+  const auto below = static_cast<uint64_t>(
+      std::ranges::count_if(many, [](float x) { return std::abs(x) < 1e-8F; }));
+  const Team team{3, RunOnThreads};
+  for (const Team* shared : {static_cast<const Team*>(nullptr), &team}) {
+    ScanWants wants;
+    wants.below = 1e-8;
+    wants.team = shared;
+    const TensorScan scan = ScanTensor(view, wants);
+    EXPECT_EQ(scan.below, below);
+    EXPECT_EQ(scan.moments.count, many.size());
+  }
+}
+
+TEST(ScanTensor, CountsBelowABoundInEveryDtypeAsOneByOne) {
+  for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUInt16, DType::kInt32,
+                            DType::kInt64, DType::kFloat32, DType::kFloat64, DType::kFloat16,
+                            DType::kBFloat16, DType::kFloat8E5M2, DType::kComplex64,
+                            DType::kComplex128}) {
+    const auto memory = MakeInput(dtype, 5003, Fill::kFewSpecials, 7);
+    std::vector<double> magnitudes(5003);
+    for (size_t i = 0; i < magnitudes.size(); ++i) {
+      const Moments one = MomentsOf(dtype, memory.data() + i * InfoOf(dtype).size_bytes, 1);
+      magnitudes[i] = one.nan_count > 0 ? NAN : std::sqrt(one.sum_squares);
+    }
+    for (const double bound : {0.0, 0.5, 3.0}) {
+      uint64_t below = 0;
+      for (const double x : magnitudes) below += x < bound ? 1 : 0;
+      EXPECT_EQ(ActiveTable().count_below(dtype, memory.data(), 5003, bound), below)
+          << InfoOf(dtype).name << " " << bound;
+    }
+  }
+}
+
 TEST(ScanTensor, FlushToZeroOfTheApplicationChangesNothingAndIsKept) {
   const auto memory = MakeInput(DType::kFloat32, 1000, Fill::kTiny, 3);
   const Shape sizes = {1000};

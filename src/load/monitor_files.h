@@ -13,25 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "formats/table/monitor_directory.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {
 
-// "{MonDD_HH-MM-SS}-rank{R}-{id}"; MindSpore of 1.2.2 leaves out the rank, which is 0 then.
-struct MonitorDirectory {
-  std::string path, name;
-  int64_t rank = 0;
-  int64_t time = 0;  // as MonitorTime()
-};
+using plumbline::ListMonitorDirectories;
+using plumbline::MonitorDirectory;
+using plumbline::MonitorTime;
 
-// Of "Dec03_21-34-40" a number that grows with the time in a year; nothing for other text.
-std::optional<int64_t> MonitorTime(std::string_view text);
-
-// Those in `path`, by rank; several of one rank (a training that was resumed) the latest first. The
-// names have no year: a date in December is earlier than one in January where both occur. kIo,
-// kNotFound.
-Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& path);
-// The same where there must be one: kNotFound says what names are expected.
+// ListMonitorDirectories() where there must be one: kNotFound says what names are expected.
 Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& path);
 bool HoldsMonitorDirectories(const std::string& path);
 

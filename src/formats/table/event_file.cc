@@ -22,6 +22,39 @@ uint32_t Masked(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
+void AppendRecord(std::string_view event, std::string& out) {
+  std::string head;
+  AppendU64(event.size(), head);
+  AppendU32(Masked(head), head);
+  out += head;
+  out += event;
+  AppendU32(Masked(event), out);
+}
+
+std::string VersionEvent(double wall_time) {
+  protobuf::MessageWriter version;
+  version.AddDouble(kWallTime, wall_time);
+  version.AddBytes(kFileVersion, "brain.Event:2");
+  return std::string(version.text());
+}
+
+// The event of a step, whose values are taken.
+std::string StepEvent(double wall_time, int64_t step, protobuf::MessageWriter* summary) {
+  protobuf::MessageWriter event;
+  event.AddDouble(kWallTime, wall_time);
+  event.AddNumber(kStep, static_cast<uint64_t>(step));
+  event.AddMessage(kSummary, summary->text());
+  *summary = protobuf::MessageWriter();
+  return std::string(event.text());
+}
+
+void AddScalarTo(std::string_view tag, float value, protobuf::MessageWriter* summary) {
+  protobuf::MessageWriter scalar;
+  scalar.AddBytes(kTag, tag);
+  scalar.AddFloat(kSimpleValue, value);
+  summary->AddMessage(kValue, scalar.text());
+}
+
 }  // namespace
 
 Result<Writer> Writer::Create(const std::string& directory, const std::string& name,
@@ -29,39 +62,25 @@ Result<Writer> Writer::Create(const std::string& directory, const std::string& n
   std::string unfinished = JoinPath(directory, kUnfinished);
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(unfinished));
   Writer writer(std::move(file), std::move(unfinished), JoinPath(directory, name), wall_time);
-  protobuf::MessageWriter version;
-  version.AddDouble(kWallTime, wall_time);
-  version.AddBytes(kFileVersion, "brain.Event:2");
-  PL_TRY(writer.WriteRecord(version.text()));
+  PL_TRY(writer.WriteRecord(VersionEvent(wall_time)));
   return writer;
 }
 
 Status Writer::AddScalar(std::string_view tag, int64_t step, float value) {
   if (step != step_ || summary_.text().size() > kMostSummaryBytes) PL_TRY(EndStep());
   step_ = step;
-  protobuf::MessageWriter scalar;
-  scalar.AddBytes(kTag, tag);
-  scalar.AddFloat(kSimpleValue, value);
-  summary_.AddMessage(kValue, scalar.text());
+  AddScalarTo(tag, value, &summary_);
   return {};
 }
 
 Status Writer::EndStep() {
   if (summary_.text().empty()) return {};
-  protobuf::MessageWriter event;
-  event.AddDouble(kWallTime, wall_time_);
-  event.AddNumber(kStep, static_cast<uint64_t>(step_));
-  event.AddMessage(kSummary, summary_.text());
-  summary_ = protobuf::MessageWriter();
-  return WriteRecord(event.text());
+  return WriteRecord(StepEvent(wall_time_, step_, &summary_));
 }
 
 Status Writer::WriteRecord(std::string_view event) {
   std::string record;
-  AppendU64(event.size(), record);
-  AppendU32(Masked(record), record);
-  record += event;
-  AppendU32(Masked(event), record);
+  AppendRecord(event, record);
   return file_.Write(record);
 }
 
@@ -69,6 +88,26 @@ Status Writer::Close() {
   PL_TRY(EndStep());
   PL_TRY(file_.Close());
   return RenameFile(unfinished_, path_);
+}
+
+Result<LiveWriter> LiveWriter::Create(const std::string& path, double wall_time) {
+  PL_TRY_ASSIGN(File file, File::Create(path));
+  LiveWriter writer(std::move(file));
+  std::string record;
+  AppendRecord(VersionEvent(wall_time), record);
+  PL_TRY(writer.file_.Write(record));
+  return writer;
+}
+
+void LiveWriter::AddScalar(std::string_view tag, float value) {
+  AddScalarTo(tag, value, &summary_);
+}
+
+Status LiveWriter::EndStep(int64_t step, double wall_time) {
+  if (summary_.text().empty()) return {};
+  records_.clear();
+  AppendRecord(StepEvent(wall_time, step, &summary_), records_);
+  return file_.Write(records_);
 }
 
 }  // namespace plumbline::event_file

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file/file.h"
 #include "base/file/text_file.h"
 #include "base/text/protobuf_wire.h"
 #include "plumbline/result.h"
@@ -51,6 +52,25 @@ class Writer {
   double wall_time_;
   int64_t step_ = 0;
   protobuf::MessageWriter summary_;  // of the step
+};
+
+// Writes one file that TensorBoard may show meanwhile: each step is there, whole, as soon as it is
+// ended. Single-threaded; move-only. kIo.
+class LiveWriter {
+ public:
+  static Result<LiveWriter> Create(const std::string& path, double wall_time);
+
+  void AddScalar(std::string_view tag, float value);
+  // Writes what was added.
+  Status EndStep(int64_t step, double wall_time);
+  Status Close() { return file_.Close(); }
+
+ private:
+  explicit LiveWriter(File file) : file_(std::move(file)) {}
+
+  File file_;
+  protobuf::MessageWriter summary_;
+  std::string records_;  // of the step
 };
 
 }  // namespace plumbline::event_file

@@ -1,0 +1,83 @@
+// The configuration file of a training monitor (docs/reference/monitor.md), checked as a whole.
+
+#ifndef PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
+#define PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "watch/live/tensor_values.h"
+
+namespace plumbline::watch {
+
+// Which element of what a module takes or gives is watched.
+struct ElementSpec {
+  enum class Form : uint8_t {
+    kFirst,  // the tensor, or the first of a tuple
+    kWhole,  // must be a tensor
+    kTuple,  // element `index` of a tuple of `length`
+  };
+  Form form = Form::kFirst;
+  int64_t length = 0, index = 0;
+};
+
+struct Target {
+  std::string name;
+  ElementSpec input, output, input_grad, output_grad;
+};
+
+struct AlertRule {
+  enum class Kind : uint8_t { kTurbulence, kNan };
+  Kind kind = Kind::kTurbulence;
+  std::optional<double> threshold;  // of kTurbulence always
+};
+
+struct MonitorConfig {
+  enum class Format : uint8_t { kCsv, kTensorBoard, kApi };
+  // How names of parameters and modules are shortened.
+  enum class Squash : uint8_t { kNone, k122, kLatest };
+
+  std::vector<Target> targets;  // empty: everything
+  bool watches_all_modules = false;  // all_xy
+  bool activations = false, forward_only = false, backward_only = false;
+  bool gradients = false, moments = false, parameters = false, directions = false;
+  bool updated_parameters = false;  // param_origin and param_updated in place of param
+  bool all_elements = false;        // every tensor of a module's inputs and outputs
+  bool micro_batch_gradients = false;
+  bool stack_info = false, print_struct = false;
+  struct Communication {
+    bool enable = false, before = false, log_only = false;
+    std::vector<std::string> code_lines;  // regular expressions
+  };
+  Communication communication;
+  std::vector<AlertRule> alerts;
+  bool dumps_alerts = false;
+  std::vector<Op> ops;
+  double eps = 1e-8;
+  std::optional<int> digits = 6;  // behind the point; nothing: significant digits
+  Format format = Format::kCsv;
+  std::vector<int64_t> ranks;  // empty: all
+  int64_t start_step = 0, step_interval = 1, collect_times = 100'000'000, steps_per_file = 1;
+  std::string append_from, append_to;  // times; empty: a new directory
+  Squash squash = Squash::k122;
+  bool dynamic_on = false;
+  std::vector<std::string> warnings;
+};
+
+// From the text of a file; `path` is used in messages. kInvalidArgument with one line for every
+// fault: where, what was given, what was expected.
+Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path);
+Result<MonitorConfig> ReadMonitorConfig(const std::string& path);
+
+// The shortened name. The first rule that is found in it counts:
+//   k122     behind "layer(s)." or "embedding(s).", from "final", "output" or "norm" on
+//   kLatest  from a name part that begins with one of these words on
+std::string SquashName(std::string_view name, MonitorConfig::Squash squash);
+
+}  // namespace plumbline::watch
+
+#endif  // PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_

@@ -1,0 +1,250 @@
+#include "watch/live/step_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text/csv.h"
+#include "base/text/number_text.h"
+#include "formats/table/event_file.h"
+
+namespace plumbline::watch {
+namespace {
+
+constexpr int kSignificantDigits = 9;  // those of float32
+
+double SecondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool HasMicroStep(MonitorKind kind, const CsvForm& form) {
+  return InfoOf(kind).has_micro_step ||
+         (kind == MonitorKind::kUnreducedGradient && form.micro_batch_gradients);
+}
+
+std::string ShapeText(const Shape& shape) {
+  return fmt::format("\"[{}]\"", fmt::join(shape, ", "));
+}
+
+void AppendOp(Op op, const Row& row, const CsvForm& form, std::string& out) {
+  const TensorValues& values = row.values;
+  if (op == Op::kShape) {
+    out += values.dtype ? ShapeText(values.shape) : "nan";
+  } else if (op == Op::kDType) {
+    out += values.dtype ? InfoOf(*values.dtype).torch_name : "nan";
+  } else {
+    AppendCell(values.of(op), form.digits, out);
+  }
+}
+
+// The rows in the order of the file: groups as they came first, in them by micro step.
+std::vector<const Row*> InOrder(const std::vector<Row>& rows) {
+  std::unordered_map<uint32_t, size_t> first;
+  std::vector<const Row*> ordered;
+  for (const Row& row : rows) {
+    first.emplace(row.name->group, first.size());
+    ordered.push_back(&row);
+  }
+  std::ranges::stable_sort(ordered, {}, [&](const Row* row) {
+    return std::pair(first.at(row->name->group), row->micro_step);
+  });
+  return ordered;
+}
+
+class CsvSink : public StepSink {
+ public:
+  CsvSink(std::string directory, CsvForm form)
+      : directory_(std::move(directory)), form_(std::move(form)) {}
+
+  Status Write(const StepRows& rows) override {
+    for (const MonitorKindInfo& info : kMonitorKinds) {
+      if (!rows.of(info.kind).empty()) PL_TRY(WriteKind(info.kind, rows));
+    }
+    return {};
+  }
+
+  Status Close() override {
+    for (Open& open : open_) {
+      if (open.file.is_open()) PL_TRY(open.file.Close());
+    }
+    return {};
+  }
+
+ private:
+  struct Open {
+    File file;
+    int64_t block = -1;
+  };
+
+  Status WriteKind(MonitorKind kind, const StepRows& rows) {
+    const int64_t block = rows.step / form_.steps_per_file;
+    const int64_t first = block * form_.steps_per_file;
+    const std::string path = JoinPath(
+        directory_, fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first,
+                                first + form_.steps_per_file - 1));
+    if (form_.steps_per_file == 1) {
+      text_ = Header(kind);
+      AppendRows(kind, rows);
+      return WriteFileAtomically(path, text_, /*durable=*/false);
+    }
+    Open& open = open_[static_cast<size_t>(kind)];
+    text_.clear();
+    if (open.block != block) {
+      if (open.file.is_open()) PL_TRY(open.file.Close());
+      PL_TRY_ASSIGN(open.file, File::OpenAppend(path));
+      open.block = block;
+      PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+      if (size == 0) text_ = Header(kind);
+    }
+    AppendRows(kind, rows);
+    return open.file.Write(text_);
+  }
+
+  [[nodiscard]] std::string Header(MonitorKind kind) const {
+    std::string header = HasMicroStep(kind, form_) ? "vpp_stage,name,step,micro_step"
+                                                   : "vpp_stage,name,step";
+    for (const Op op : form_.ops) header += fmt::format(",{}", NameOf(op));
+    return header + "\n";
+  }
+
+  void AppendRows(MonitorKind kind, const StepRows& rows) {
+    const bool has_micro_step = HasMicroStep(kind, form_);
+    for (const Row* row : InOrder(rows.of(kind))) {
+      fmt::format_to(std::back_inserter(text_), "{},", row->name->vpp_stage);
+      csv::AppendExactly(row->name->text, text_);
+      fmt::format_to(std::back_inserter(text_), ",{}", rows.step);
+      if (has_micro_step) fmt::format_to(std::back_inserter(text_), ",{}", row->micro_step);
+      for (const Op op : form_.ops) {
+        text_ += ',';
+        AppendOp(op, *row, form_, text_);
+      }
+      text_ += '\n';
+    }
+  }
+
+  std::string directory_;
+  CsvForm form_;
+  std::array<Open, kMonitorKindCount> open_;
+  std::string text_;
+};
+
+class EventSink : public StepSink {
+ public:
+  EventSink(event_file::LiveWriter writer, std::vector<Op> ops, int64_t rank)
+      : writer_(std::move(writer)), ops_(std::move(ops)), rank_(rank) {}
+
+  Status Write(const StepRows& rows) override {
+    for (const MonitorKindInfo& info : kMonitorKinds) {
+      for (const Row& row : rows.of(info.kind)) {
+        const std::string tag = TagOf(info.kind, row, rank_);
+        for (const Op op : ops_) {
+          if (static_cast<size_t>(op) >= kNumberOps) continue;
+          writer_.AddScalar(fmt::format("{}_{}", tag, NameOf(op)),
+                            static_cast<float>(row.values.of(op)));
+        }
+      }
+    }
+    return writer_.EndStep(rows.step, SecondsSince1970());
+  }
+  Status Close() override { return writer_.Close(); }
+
+ private:
+  event_file::LiveWriter writer_;
+  std::vector<Op> ops_;
+  int64_t rank_;
+};
+
+// The text of a csv file without the rows of steps from `step` on. The third cell is the step.
+std::string Trimmed(std::string_view text, int64_t step) {
+  std::string kept;
+  bool is_header = true;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;  // a torn line
+    const std::string_view line = text.substr(0, end + 1);
+    text.remove_prefix(end + 1);
+    const auto parsed = csv::Parse(line);
+    int64_t number = -1;
+    if (parsed && !parsed->empty() && parsed->front().size() > 2) {
+      const std::string& cell = parsed->front()[2];
+      std::from_chars(cell.data(), cell.data() + cell.size(), number);
+    }
+    if (is_header || number < step) kept += line;
+    is_header = false;
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string TagOf(MonitorKind kind, const Row& row, int64_t rank) {
+  const MonitorKindInfo& info = InfoOf(kind);
+  if (kind == MonitorKind::kOther) {
+    const size_t point = row.name->text.rfind('.');
+    if (point == std::string::npos) return fmt::format("{}/rank{}", row.name->text, rank);
+    return fmt::format("{}/rank{}/{}", row.name->text.substr(0, point), rank,
+                       row.name->text.substr(point + 1));
+  }
+  if (info.has_micro_step) {
+    return fmt::format("{}:{}:{}/rank{}/{}", row.name->vpp_stage, row.name->text, row.micro_step,
+                       rank, info.tag);
+  }
+  return fmt::format("{}:{}/rank{}/{}", row.name->vpp_stage, row.name->text, rank, info.tag);
+}
+
+std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form) {
+  return std::make_unique<CsvSink>(std::move(directory), std::move(form));
+}
+
+Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,
+                                               int64_t rank) {
+  const double now = SecondsSince1970();
+  char host[256] = "localhost";
+  (void)::gethostname(host, sizeof(host) - 1);
+  const std::string name = fmt::format("{}{}.{}.{}.0", event_file::kNameStart,
+                                       static_cast<int64_t>(now), host, ::getpid());
+  auto writer = event_file::LiveWriter::Create(JoinPath(directory, name), now);
+  if (!writer) return writer.error();
+  return std::unique_ptr<StepSink>(
+      std::make_unique<EventSink>(std::move(*writer), std::move(ops), rank));
+}
+
+void AppendCell(double value, std::optional<int> digits, std::string& out) {
+  if (!std::isfinite(value)) {
+    out += std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    return;
+  }
+  double rounded = value;
+  // Above, no double has decimals.
+  if (digits && std::abs(value) < 0x1p53) {
+    const std::string text = fmt::format("{:.{}f}", value, *digits);
+    std::from_chars(text.data(), text.data() + text.size(), rounded);
+  }
+  if (!digits) {
+    const std::string text = fmt::format("{:.{}g}", value, kSignificantDigits);
+    std::from_chars(text.data(), text.data() + text.size(), rounded);
+  }
+  AppendPythonFloat(rounded, out);
+}
+
+Status TrimSteps(const std::string& directory, int64_t step) {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".csv") || name == "stack_info.csv") continue;
+    const std::string path = JoinPath(directory, name);
+    PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+    const std::string kept = Trimmed(text, step);
+    if (kept.size() != text.size()) PL_TRY(WriteFileAtomically(path, kept, /*durable=*/false));
+  }
+  return {};
+}
+
+}  // namespace plumbline::watch

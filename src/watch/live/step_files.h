@@ -1,0 +1,45 @@
+// The files of a monitor: csv as upstream writes it, or event files of TensorBoard.
+
+#ifndef PLUMBLINE_WATCH_LIVE_STEP_FILES_H_
+#define PLUMBLINE_WATCH_LIVE_STEP_FILES_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file/file.h"
+#include "watch/live/monitor_config.h"
+#include "watch/live/step_rows.h"
+
+namespace plumbline::watch {
+
+// How numbers and columns of the csv files are written.
+struct CsvForm {
+  std::vector<Op> ops;
+  std::optional<int> digits = 6;  // see MonitorConfig
+  int64_t steps_per_file = 1;
+  bool micro_batch_gradients = false;  // grad_unreduced has a column micro_step
+};
+
+// Files "{kind}_{first}-{last}.csv" in `directory`, which are extended by whole steps alone: what a
+// killed process leaves is complete but for, at most, the last line. A file of one step appears
+// when it is complete. kIo.
+std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form);
+
+// One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". kIo.
+Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,
+                                               int64_t rank);
+
+// Appends a value as in a cell of the csv files.
+void AppendCell(double value, std::optional<int> digits, std::string& out);
+
+// Removes the rows of steps from `step` on from all csv files of a directory to which a resumed
+// training appends. kIo.
+Status TrimSteps(const std::string& directory, int64_t step);
+
+}  // namespace plumbline::watch
+
+#endif  // PLUMBLINE_WATCH_LIVE_STEP_FILES_H_
