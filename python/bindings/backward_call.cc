@@ -6,9 +6,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "callback.h"
 #include "errors.h"
-#include "recorder.h"
 
 namespace nb = nanobind;
 
@@ -135,8 +133,8 @@ class NodeGradients {
   std::optional<capture::GradientPlaces> places_;
 };
 
-void Register(PyObject* owner, PyObject* method, Recorder& recorder, CallbackBody body) {
-  const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder, std::move(body))));
+void Register(PyObject* owner, PyObject* method, HookHost& host, CallbackBody body) {
+  const nb::object callback = nb::steal(CheckedPython(NewCallback(host, std::move(body))));
   Py_DECREF(CheckedPython(PyObject_CallMethodOneArg(owner, method, callback.ptr())));
 }
 
@@ -158,20 +156,20 @@ LastResult& TheLastResult() {
 
 }  // namespace
 
-BackwardCall::BackwardCall(Recorder& recorder, const Autograd& autograd, std::string name,
+BackwardCall::BackwardCall(BackwardSink& sink, const Autograd& autograd, std::string name,
                            std::string parent, PyObject* args)
-    : recorder_(recorder),
+    : sink_(sink),
       autograd_(autograd),
-      names_(recorder.hooks().names),
+      names_(sink.names()),
       name_(std::move(name)),
       parent_(std::move(parent)),
-      epoch_(recorder.observer().epoch()),
+      epoch_(sink.epoch()),
       progress_(static_cast<size_t>(PyTuple_GET_SIZE(args))) {
   const bool knows_sequence = !autograd.sequence_number.is_none();
   if (knows_sequence) first_sequence_ = Unsigned(autograd.sequence_number());
   for (size_t i = 0; i < progress_.arguments(); ++i) {
     PyObject* value = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
-    if (!recorder.IsTensor(value) || !RequiresGrad(value, names_)) continue;
+    if (!sink.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     Edge edge = EdgeOf(value);
     const uint64_t sequence = knows_sequence ? 0 : SequenceOf(edge.node.ptr());
     // What the call makes comes after all that it is given.
@@ -246,7 +244,7 @@ void BackwardCall::Watch(PyObject* output) {
   const std::vector<PyObject*> results = ResultsIn(output);
   for (size_t i = 0; i < results.size(); ++i) {
     PyObject* value = results[i];
-    if (!recorder_.IsTensor(value) || !RequiresGrad(value, names_)) continue;
+    if (!sink_.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     positions.push_back(i);
     tensors.push_back(value);
   }
@@ -269,7 +267,7 @@ void BackwardCall::Watch(PyObject* output) {
         self->OutputsReady(positions, gradients);
       };
       autograd_.watch_all(watched,
-                          nb::steal(CheckedPython(NewCallback(recorder_, std::move(ready)))));
+                          nb::steal(CheckedPython(NewCallback(sink_, std::move(ready)))));
     }
   }
   inputs_.clear();
@@ -321,7 +319,7 @@ void BackwardCall::HookConsumersOf(PyObject* node, std::vector<nb::object>* wait
   Edges places = names_.node_id == nullptr ? Edges() : EdgesIn(edges.ptr());
   auto ready = [self = shared_from_this(), sends = std::move(sends), places = std::move(places)](
                    PyObject* args) { self->InputReady(sends, places, PyTuple_GET_ITEM(args, 0)); };
-  Register(node, TheNames().register_hook, recorder_, std::move(ready));
+  Register(node, TheNames().register_hook, sink_, std::move(ready));
 }
 
 void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
@@ -344,7 +342,7 @@ void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
   const bool has_prehooks =
       names_.node_id == nullptr || SequenceOf(edge.node.ptr()) != kLeafSequence;
   Register(has_prehooks ? edge.node.ptr() : tensor,
-           has_prehooks ? TheNames().register_prehook : TheNames().register_hook, recorder_,
+           has_prehooks ? TheNames().register_prehook : TheNames().register_hook, sink_,
            [listeners, has_prehooks, number = edge.number](PyObject* args) {
              PyObject* gradient = PyTuple_GET_ITEM(args, 0);
              if (has_prehooks) gradient = PyTuple_GET_ITEM(gradient, number);
@@ -355,7 +353,7 @@ void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
 }
 
 void BackwardCall::Open() {
-  recorder_.calls().EnterBackward(name_);
+  sink_.BeginBackward(name_);
   grad_outputs_.assign(progress_.results(), nb::none());
   grad_inputs_.assign(progress_.arguments(), nb::none());
   progress_.Open();
@@ -366,7 +364,7 @@ void BackwardCall::PackOutputs() {
   size_t at = 0, position = 0;
   nb::object all = TakeOutputs(&at, &position);
   grad_outputs_.clear();
-  packed_outputs_ = recorder_.PackBackwardInput(name_, all.ptr());
+  packed_outputs_ = sink_.PackBackwardInput(name_, all.ptr());
 }
 
 nb::object BackwardCall::TakeOutputs(size_t* at, size_t* position) {
@@ -391,18 +389,18 @@ void BackwardCall::PassOn(size_t position, PyObject* gradient) {
 
 void BackwardCall::RecordAtEnd() {
   auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
-  autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
+  autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(sink_, std::move(finish)))));
 }
 
 void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
-  if (epoch_ != recorder_.observer().epoch()) return;
+  if (epoch_ != sink_.epoch()) return;
   if (!progress_.is_open()) {
     Open();
     // When the last one arrives is not known: some results may be used by nobody.
     RecordAtEnd();
   }
   if (!progress_.ResultArrived(position, gradient == Py_None)) {
-    recorder_.observer().CountLoss("gradients_late",
+    sink_.CountLoss("gradients_late",
                                    name_ + ": the gradient of a result came last");
     return;
   }
@@ -413,7 +411,7 @@ void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
 
 void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
                                 const std::vector<PyObject*>& gradients) {
-  if (epoch_ != recorder_.observer().epoch()) return;
+  if (epoch_ != sink_.epoch()) return;
   Open();
   for (size_t i = 0; i < positions.size(); ++i) {
     grad_outputs_[positions[i]] = nb::borrow(gradients[i]);
@@ -426,13 +424,13 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
 }
 
 void BackwardCall::InputReady(const Sends& sends, const Edges& edges, PyObject* grad_inputs) {
-  if (!progress_.is_open() || epoch_ != recorder_.observer().epoch()) return;
+  if (!progress_.is_open() || epoch_ != sink_.epoch()) return;
   if (progress_.has_all_results()) PackOutputs();
   const NodeGradients gradients(edges, grad_inputs);
   for (const auto& [index, arguments] : sends) {
     PyObject* gradient = gradients.At(index);
     if (gradient == nullptr) {
-      recorder_.observer().CountLoss(
+      sink_.CountLoss(
           "gradients_unplaced",
           name_ + ": a compiled function does not say of which of its arguments a gradient is");
     }
@@ -451,8 +449,7 @@ void BackwardCall::AddTo(size_t argument, PyObject* gradient) {
     known = nb::borrow(gradient);
     return;
   }
-  const InTool in_tool(ThisThread(), recorder_.gate());
-  known = autograd_.add(known, nb::handle(gradient));
+  known = sink_.Add(autograd_, known, gradient);
 }
 
 void BackwardCall::Record() {
@@ -464,9 +461,7 @@ void BackwardCall::Record() {
     PyTuple_SET_ITEM(gradients.ptr(), static_cast<Py_ssize_t>(i), grad_inputs_[i].release().ptr());
   }
   grad_inputs_.clear();
-  if (recorder_.calls().LeaveBackward(name_)) {
-    recorder_.RecordBackward(name_, &parent_, std::move(packed_outputs_), gradients.ptr());
-  }
+  sink_.EndBackward(name_, &parent_, std::move(packed_outputs_), gradients.ptr());
   packed_outputs_ = {};
 }
 

@@ -15,17 +15,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "callback.h"
 #include "capture/backward_progress.h"
 #include "capture/gradient_places.h"
 #include "framework.h"
 #include "thread_state.h"
 
 namespace plumbline::python {
-
-class Recorder;
 
 // Functions of PyTorch's autograd that the walk needs.
 struct Autograd {
@@ -43,6 +43,26 @@ struct Autograd {
   bool opens_containers = false;
 };
 
+// Who the ways back are followed for.
+class BackwardSink : public HookHost {
+ public:
+  [[nodiscard]] virtual bool IsTensor(PyObject* value) const = 0;
+  [[nodiscard]] virtual const FrameworkNames& names() const = 0;
+  // Another number: the step is over, and what arrives belongs to none.
+  [[nodiscard]] virtual uint64_t epoch() = 0;
+  // The first gradient of a result of the call `name` has arrived.
+  virtual void BeginBackward(const std::string& name) = 0;
+  // The gradients of the results, None for those that got none: reduced at once. `grad_outputs`: a
+  // tuple, nested as the results are.
+  virtual PackedPart PackBackwardInput(std::string_view name, PyObject* grad_outputs) = 0;
+  // The way back is over. `grad_inputs`: a tuple, one for each positional argument, or None.
+  virtual void EndBackward(const std::string& name, const std::string* parent, PackedPart results,
+                           PyObject* grad_inputs) = 0;
+  // The sum of two gradients, unseen by whoever records.
+  virtual nanobind::object Add(const Autograd& autograd, nanobind::handle first,
+                               nanobind::handle second) = 0;
+};
+
 // Owned by the hooks it registers, so it lives as long as the graph. Between Watch() and the
 // backward pass it refers to no tensor and no node: no reference cycle runs through the graph.
 // Requires the interpreter lock.
@@ -50,7 +70,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
  public:
   // Before the call: notes where the gradients of the tensors in `args` (a tuple) go.
   // `parent`: name of the enclosing call's backward entry, empty for none.
-  BackwardCall(Recorder& recorder, const Autograd& autograd, std::string name, std::string parent,
+  BackwardCall(BackwardSink& sink, const Autograd& autograd, std::string name, std::string parent,
                PyObject* args);
 
   // After the call: registers the hooks at the tensor, or at those in the containers, that it
@@ -94,7 +114,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   void AddTo(size_t argument, PyObject* gradient);
   void Record();
 
-  Recorder& recorder_;
+  BackwardSink& sink_;
   const Autograd& autograd_;
   const FrameworkNames& names_;
   std::string name_;

@@ -4,25 +4,20 @@
 
 #include <exception>
 #include <new>
-#include <string>
 #include <utility>
-
-#include "recorder.h"
 
 namespace plumbline::python {
 namespace {
 
 struct Callback {
-  PyObject_HEAD Recorder* recorder;  // kept alive by owner
+  PyObject_HEAD HookHost* host;  // kept alive by owner
   PyObject* owner;
   CallbackBody body;
 };
 
 PyTypeObject* callback_type = nullptr;  // created once by InitCallbackType
 
-void CountFailure(Recorder& recorder, const char* what) {
-  recorder.observer().CountLoss("hooks_failed", what);
-}
+void CountFailure(HookHost& host, const char* what) { host.CountLoss("hooks_failed", what); }
 
 // A pending call of the interpreter: raises `value`, which it takes over.
 int RaiseAgain(void* value) {
@@ -35,7 +30,7 @@ int RaiseAgain(void* value) {
 PyObject* CallCallback(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
   auto* callback = reinterpret_cast<Callback*>(self);
   Py_INCREF(self);  // the call itself may remove the hook
-  RunGuarded(*callback->recorder, [&] { callback->body(args); });
+  RunGuarded(*callback->host, [&] { callback->body(args); });
   Py_DECREF(self);
   Py_RETURN_NONE;
 }
@@ -51,16 +46,16 @@ void FreeCallback(PyObject* self) {
 
 }  // namespace
 
-PyObject* NewCallback(Recorder& recorder, CallbackBody body) {
+PyObject* NewCallback(HookHost& host, CallbackBody body) {
   auto* callback = PyObject_New(Callback, callback_type);
   if (callback == nullptr) return nullptr;
-  callback->recorder = &recorder;
-  callback->owner = Py_NewRef(recorder.owner());
+  callback->host = &host;
+  callback->owner = Py_NewRef(host.owner());
   new (&callback->body) CallbackBody(std::move(body));
   return reinterpret_cast<PyObject*>(callback);
 }
 
-void RunGuarded(Recorder& recorder, const std::function<void()>& body) {
+void RunGuarded(HookHost& host, const std::function<void()>& body) {
   try {
     body();
   } catch (nanobind::python_error& error) {
@@ -69,13 +64,13 @@ void RunGuarded(Recorder& recorder, const std::function<void()>& body) {
       DropError();
       return;
     }
-    CountFailure(recorder, error.what());
+    CountFailure(host, error.what());
   } catch (const std::exception& error) {
-    CountFailure(recorder, error.what());
+    CountFailure(host, error.what());
   }
   if (PyErr_Occurred() == nullptr) return;
   DropError();
-  CountFailure(recorder, "an error inside a hook");
+  CountFailure(host, "an error inside a hook");
 }
 
 void DropError() {

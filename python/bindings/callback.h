@@ -6,21 +6,30 @@
 #include <Python.h>
 
 #include <functional>
+#include <string_view>
 
 namespace plumbline::python {
 
-class Recorder;
+// What hooks work for. Requires the interpreter lock.
+class HookHost {
+ public:
+  virtual ~HookHost() = default;
+  // The Python object that owns this; borrowed. Hooks keep a reference to it.
+  [[nodiscard]] virtual PyObject* owner() const = 0;
+  // Something could not be looked at.
+  virtual void CountLoss(std::string_view counter, std::string_view what) = 0;
+};
 
 // Called with the tuple of positional arguments (borrowed).
 using CallbackBody = std::function<void(PyObject* args)>;
 
-// A callable that runs `body` and returns None. It keeps `recorder` alive. Whatever the body throws
-// or leaves as the Python error is counted as a loss of the recorder: a hook never raises into
+// A callable that runs `body` and returns None. It keeps `host` alive. Whatever the body throws
+// or leaves as the Python error is counted as a loss: a hook never raises into
 // training. New reference, or null with an error.
-PyObject* NewCallback(Recorder& recorder, CallbackBody body);
+PyObject* NewCallback(HookHost& host, CallbackBody body);
 
 // Runs `body` in the same way, without a callable around it.
-void RunGuarded(Recorder& recorder, const std::function<void()>& body);
+void RunGuarded(HookHost& host, const std::function<void()>& body);
 
 // Forgets the Python error, if there is one. What is no Exception (KeyboardInterrupt, SystemExit of
 // a signal handler that ran inside a hook) is not ours: it is raised again, in the main thread,

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bind_capture.h"
+#include "bind_live_monitor.h"
 #include "call_probe.h"
 #include "callback.h"
 #include "errors.h"
@@ -18,4 +19,5 @@ NB_MODULE(_core, m) {
   }
   plumbline::python::BindErrors(m);
   plumbline::python::BindCapture(m);
+  plumbline::python::BindLiveMonitor(m);
 }

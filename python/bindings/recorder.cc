@@ -1,6 +1,5 @@
 #include "recorder.h"
 
-#include "backward_call.h"
 #include "callback.h"
 #include "errors.h"
 #include "formats/json/dump_json.h"
@@ -218,6 +217,17 @@ PackedPart Recorder::PackBackwardInput(std::string_view name, PyObject* grad_out
   calls_.CountUnreadable(thread, walker.failures());
   part.bytes.assign(out.bytes().begin(), out.bytes().end());
   return part;
+}
+
+void Recorder::EndBackward(const std::string& name, const std::string* parent, PackedPart results,
+                           PyObject* grad_inputs) {
+  if (calls_.LeaveBackward(name)) RecordBackward(name, parent, std::move(results), grad_inputs);
+}
+
+nanobind::object Recorder::Add(const Autograd& autograd, nanobind::handle first,
+                               nanobind::handle second) {
+  const InTool in_tool(ThisThread(), gate());
+  return autograd.add(first, second);
 }
 
 void Recorder::RecordBackward(std::string_view name, const std::string* parent, PackedPart input,

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backward_call.h"
 #include "capture/call_recorder.h"
 #include "capture/tensor_cache.h"
 #include "capture/tensor_recorder.h"
@@ -29,7 +30,9 @@
 
 namespace plumbline::python {
 
-class Recorder : public TensorSink, private capture::KeptTensorPacker {
+class Recorder final : public TensorSink,
+                       public BackwardSink,
+                       private capture::KeptTensorPacker {
  public:
   // Takes over the references in `types` and `hooks`.
   Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types, FrameworkHooks hooks);
@@ -42,11 +45,16 @@ class Recorder : public TensorSink, private capture::KeptTensorPacker {
   capture::StepGate& gate() { return calls_.gate(); }
   // The Python object that owns this recorder; probes and gradient hooks keep a reference to it.
   void set_owner(PyObject* owner) { owner_ = owner; }
-  [[nodiscard]] PyObject* owner() const { return owner_; }
+  [[nodiscard]] PyObject* owner() const override { return owner_; }
+  void CountLoss(std::string_view counter, std::string_view what) override {
+    observer().CountLoss(counter, what);
+  }
   StackTable& stacks() { return stacks_; }
   [[nodiscard]] const FrameworkHooks& hooks() const { return hooks_; }
   [[nodiscard]] const FrameworkTypes& types() const { return types_; }
-  [[nodiscard]] bool IsTensor(PyObject* value) const {
+  [[nodiscard]] const FrameworkNames& names() const override { return hooks_.names; }
+  [[nodiscard]] uint64_t epoch() override { return observer().epoch(); }
+  [[nodiscard]] bool IsTensor(PyObject* value) const override {
     return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(types_.tensor)) != 0;
   }
 
@@ -64,7 +72,12 @@ class Recorder : public TensorSink, private capture::KeptTensorPacker {
   // A backward entry comes in two parts: the gradients of the outputs (a tuple), reduced when they
   // are there, and the entry as a whole, with the gradients of the inputs. `parent` null: not
   // known.
-  PackedPart PackBackwardInput(std::string_view name, PyObject* grad_outputs);
+  void BeginBackward(const std::string& name) override { calls_.EnterBackward(name); }
+  PackedPart PackBackwardInput(std::string_view name, PyObject* grad_outputs) override;
+  void EndBackward(const std::string& name, const std::string* parent, PackedPart results,
+                   PyObject* grad_inputs) override;
+  nanobind::object Add(const Autograd& autograd, nanobind::handle first,
+                       nanobind::handle second) override;
   void RecordBackward(std::string_view name, const std::string* parent, PackedPart input,
                       PyObject* grad_inputs);
   // `parameter_names`: a list of texts.

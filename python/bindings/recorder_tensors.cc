@@ -28,23 +28,6 @@ bool HasElements(const Shape& shape) {
   return std::find(shape.begin(), shape.end(), 0) == shape.end();
 }
 
-// Whether the values differ from the memory: a conjugation or negation not carried out yet.
-bool IsLazy(PyObject* tensor, DType dtype) {
-  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
-  static PyObject* const is_conj = PyUnicode_InternFromString("is_conj");
-  const DTypeKind kind = InfoOf(dtype).kind;
-  if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return false;
-  for (PyObject* method : {is_neg, is_conj}) {
-    if (method == is_conj && kind != DTypeKind::kComplex) continue;
-    PyObject* answer = PyObject_CallMethodNoArgs(tensor, method);
-    if (answer == nullptr) DropError();
-    const bool lazy = answer == Py_True;
-    Py_XDECREF(answer);
-    if (lazy) return true;
-  }
-  return false;
-}
-
 // A size that is not known yet (symbolic) is 0: readers take no negative one.
 Shape ShapeOf(PyObject* sizes) {
   Shape shape;

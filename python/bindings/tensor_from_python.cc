@@ -144,10 +144,10 @@ bool HasNoMemory(PyObject* tensor, const HostTensor& host) {
   return address == static_cast<uintptr_t>(elements) * InfoOf(host.dtype).size_bytes;
 }
 
-struct Release {
+struct DropReference {
   void operator()(PyObject* object) const { Py_DECREF(object); }
 };
-using Owned = std::unique_ptr<PyObject, Release>;
+using Owned = std::unique_ptr<PyObject, DropReference>;
 
 // Copies a tuple or list of integers. False: something else, or too many.
 bool FillSizes(PyObject* sequence, std::array<int64_t, kMaxRank>* to,
@@ -172,6 +172,22 @@ std::optional<int64_t> VersionOf(PyObject* tensor) {
   if (PyErr_Occurred() == nullptr) return number;
   DropError();
   return std::nullopt;
+}
+
+bool IsLazy(PyObject* tensor, DType dtype) {
+  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+  static PyObject* const is_conj = PyUnicode_InternFromString("is_conj");
+  const DTypeKind kind = InfoOf(dtype).kind;
+  if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return false;
+  for (PyObject* method : {is_neg, is_conj}) {
+    if (method == is_conj && kind != DTypeKind::kComplex) continue;
+    PyObject* answer = PyObject_CallMethodNoArgs(tensor, method);
+    if (answer == nullptr) DropError();
+    const bool lazy = answer == Py_True;
+    Py_XDECREF(answer);
+    if (lazy) return true;
+  }
+  return false;
 }
 
 capture::TensorIdentity IdentityOf(PyObject* tensor, const HostTensor& host) {

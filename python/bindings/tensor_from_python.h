@@ -43,6 +43,8 @@ struct HostTensor {
 
 // tensor._version; nothing for tensors without one (inference mode).
 std::optional<int64_t> VersionOf(PyObject* tensor);
+// Whether the values differ from the memory: a conjugation or negation not carried out yet.
+bool IsLazy(PyObject* tensor, DType dtype);
 // Of a tensor that was read.
 capture::TensorIdentity IdentityOf(PyObject* tensor, const HostTensor& host);
 

@@ -38,13 +38,14 @@ struct TensorFacts {
 //     NumPy views, foreign kernels), short of a write that misses all sixteen.
 // Tensors without a version counter (inference mode) are never cached.
 // Requires the program's lock.
-class TensorCache {
+template <class Facts>
+class TensorCacheOf {
  public:
   // The facts of `tensor` if it is unchanged since Store, else null. The pointer is valid until
   // the next Store. `is_same(weak_reference, identity)`: whether the weak reference that was stored
   // leads to the tensor and its identity is that one.
   template <class IsSame>
-  const TensorFacts* Find(const void* tensor, const IsSame& is_same) {
+  const Facts* Find(const void* tensor, const IsSame& is_same) {
     const auto found = items_.find(tensor);
     if (found == items_.end()) return nullptr;
     const Item& item = found->second;
@@ -54,7 +55,7 @@ class TensorCache {
   }
   // Remembers facts. `make_reference()`: a weak reference to the tensor, empty if it takes none.
   template <class MakeReference>
-  void Store(const void* tensor, const TensorIdentity& identity, const TensorFacts& facts,
+  void Store(const void* tensor, const TensorIdentity& identity, const Facts& facts,
              const MakeReference& make_reference) {
     if (identity.version == TensorIdentity::kNoVersion) return;
     ObjectRef weak_reference = make_reference();
@@ -67,12 +68,14 @@ class TensorCache {
   struct Item {
     ObjectRef weak_reference;
     TensorIdentity identity;
-    TensorFacts facts;
+    Facts facts;
   };
 
   std::pmr::unsynchronized_pool_resource memory_{&PageMemory()};
   std::pmr::unordered_map<const void*, Item> items_{&memory_};
 };
+
+using TensorCache = TensorCacheOf<TensorFacts>;
 
 }  // namespace plumbline::capture
 

@@ -7,10 +7,12 @@ import torch
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
+from plumbline.pytorch.monitor import TorchMonitorParts
 from plumbline.pytorch.operator_dump import dumper as dumper
 from plumbline.random_calls import RandomCalls, check_seed, start_random_table
+from plumbline.watch.trainer_mon import TrainerMonBase
 
-__all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]
+__all__ = ["PrecisionDebugger", "TrainerMon", "module_dump", "module_dump_end", "random_save", "seed_all"]
 
 _adapter = TorchAdapter()
 
@@ -18,6 +20,11 @@ _adapter = TorchAdapter()
 class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
     _adapter = _adapter
+
+
+class TrainerMon(TrainerMonBase):
+    __doc__ = TrainerMonBase.__doc__
+    _parts = TorchMonitorParts(_adapter)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

@@ -32,7 +32,8 @@ def _reduces_in_place() -> bool | None:
     return DistributedDataParallel._active_ddp_module is not None if has_ranks else None
 
 
-def _autograd() -> _core.Autograd:
+def new_autograd() -> _core.Autograd:
+    """What following gradients needs of PyTorch."""
     return _core.Autograd(
         is_grad_enabled=torch.is_grad_enabled,
         sequence_number=torch._C._autograd._get_sequence_nr,
@@ -51,7 +52,7 @@ class ModuleHooks(ModuleHooksBase):
     """
 
     def __init__(self, compiled: CompiledRegions) -> None:
-        super().__init__(_autograd)
+        super().__init__(new_autograd)
         self._compiled = compiled
 
     def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:

@@ -20,7 +20,8 @@ enum class MonitorKind : uint8_t {
   kParameter,         // before the step
   kParameterOrigin,   // the same under the name of later releases, with the next one
   kParameterUpdated,  // after the step
-  kOther,             // directions, communication, values of the user
+  kOther,             // communication, values of the user
+  kDirection,         // how far signs of a gradient and its momentum agree; in the same file
 };
 
 struct MonitorKindInfo {
@@ -30,7 +31,7 @@ struct MonitorKindInfo {
   bool has_micro_step;    // a column of its rows
 };
 
-inline constexpr std::array<MonitorKindInfo, 10> kMonitorKinds = {{
+inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
     {MonitorKind::kActivation, "actv", "actv", true},
     {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", true},
     {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", false},
@@ -41,6 +42,7 @@ inline constexpr std::array<MonitorKindInfo, 10> kMonitorKinds = {{
     {MonitorKind::kParameterOrigin, "param_origin", "param_origin", false},
     {MonitorKind::kParameterUpdated, "param_updated", "param_updated", false},
     {MonitorKind::kOther, "other", "", false},
+    {MonitorKind::kDirection, "other", "mg_direction", false},
 }};
 inline constexpr size_t kMonitorKindCount = kMonitorKinds.size();
 

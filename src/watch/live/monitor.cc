@@ -64,11 +64,9 @@ Monitor::Monitor(const MonitorConfig& config, AlertPlace place, std::unique_ptr<
 Monitor::~Monitor() { Close(); }
 
 const WatchedName* Monitor::Name(std::string_view text, int32_t vpp_stage, uint32_t group) {
-  for (const WatchedName& name : names_) {
-    if (name.group == group && name.vpp_stage == vpp_stage && name.text == text) return &name;
-  }
-  names_.push_back({std::string(text), vpp_stage, group});
-  return &names_.back();
+  WatchedName& name = names_[{std::string(text), vpp_stage, group}];
+  if (name.text.empty()) name = {std::string(text), vpp_stage, group};
+  return &name;
 }
 
 void Monitor::Add(MonitorKind kind, const WatchedName* name, int32_t micro_step,

@@ -6,12 +6,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "watch/live/alerts.h"
@@ -63,7 +65,9 @@ class Monitor {
   // Rows of the step under way, or of the last one while it has none.
   [[nodiscard]] const std::vector<Row>& Latest(MonitorKind kind) const;
   // The last steps, oldest first.
-  [[nodiscard]] std::vector<std::shared_ptr<const StepRows>> Ring() const { return {ring_.begin(), ring_.end()}; }
+  [[nodiscard]] std::vector<std::shared_ptr<const StepRows>> Ring() const {
+    return {ring_.begin(), ring_.end()};
+  }
   // Counts steps that were ended: rows of an earlier one are told by it.
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
   // Alerts and what went wrong since the last call, for the log.
@@ -80,7 +84,7 @@ class Monitor {
   Alerts alerts_;
   std::string alert_path_;
   size_t ring_size_;
-  std::deque<WatchedName> names_;
+  std::map<std::tuple<std::string, int32_t, uint32_t>, WatchedName> names_;
   std::shared_ptr<StepRows> current_ = std::make_shared<StepRows>();
   uint32_t calls_ = 0;
   uint64_t epoch_ = 0;

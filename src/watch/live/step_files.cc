@@ -90,7 +90,8 @@ class CsvSink : public StepSink {
     const std::string path = JoinPath(
         directory_, fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first,
                                 first + form_.steps_per_file - 1));
-    if (form_.steps_per_file == 1) {
+    // A second optimizer with a monitor of its own adds to the file of the step.
+    if (form_.steps_per_file == 1 && KindOf(path) == PathKind::kMissing) {
       text_ = Header(kind);
       AppendRows(kind, rows);
       return WriteFileAtomically(path, text_, /*durable=*/false);
@@ -233,6 +234,12 @@ void AppendCell(double value, std::optional<int> digits, std::string& out) {
     std::from_chars(text.data(), text.data() + text.size(), rounded);
   }
   AppendPythonFloat(rounded, out);
+}
+
+Status WriteRows(const std::string& path, const std::vector<std::vector<std::string>>& rows) {
+  std::string text;
+  for (const std::vector<std::string>& row : rows) csv::AppendRow(row, text);
+  return WriteFileAtomically(path, text, /*durable=*/false);
 }
 
 Status TrimSteps(const std::string& directory, int64_t step) {

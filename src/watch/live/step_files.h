@@ -36,6 +36,9 @@ Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std
 // Appends a value as in a cell of the csv files.
 void AppendCell(double value, std::optional<int> digits, std::string& out);
 
+// A small csv file, at once. kIo.
+Status WriteRows(const std::string& path, const std::vector<std::vector<std::string>>& rows);
+
 // Removes the rows of steps from `step` on from all csv files of a directory to which a resumed
 // training appends. kIo.
 Status TrimSteps(const std::string& directory, int64_t step);

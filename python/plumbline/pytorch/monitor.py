@@ -1,0 +1,173 @@
+"""What PyTorch provides for the training monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from plumbline import _core
+from plumbline.guards import CopyableHook
+from plumbline.pytorch.adapter import TorchAdapter
+from plumbline.pytorch.module_hooks import new_autograd
+from plumbline.watch.monitor_parts import Handle
+
+# Attributes of Megatron's optimizers: parameters in low precision, and what the state belongs to.
+_OWNERS = (
+    ("float16_groups", "fp32_from_float16_groups"),
+    ("model_float16_groups", "shard_fp32_from_float16_groups"),
+)
+
+
+def _is_recomputing() -> bool:
+    """Whether a backward pass is running: a module that is called then is computed again."""
+    return torch._C._current_graph_task_id() != -1
+
+
+class TorchMonitorParts:
+    """`plumbline.watch.monitor_parts.MonitorParts` for PyTorch."""
+
+    def __init__(self, adapter: TorchAdapter) -> None:
+        self._adapter = adapter
+
+    def rank(self) -> int | None:
+        return self._adapter.rank()
+
+    def framework_parts(self) -> dict[str, Any]:
+        return self._adapter.framework_parts()
+
+    def group_place(self, group: Any) -> tuple[int, list[int]]:
+        if not (dist.is_available() and dist.is_initialized()):
+            return 0, [0]
+        group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD
+        return dist.get_rank(group), dist.get_process_group_ranks(group)
+
+    def autograd(self) -> _core.Autograd:
+        return new_autograd()
+
+    def is_recomputing(self) -> Callable[[], bool] | None:
+        return _is_recomputing
+
+    def modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
+        return model.named_modules()
+
+    def parameters(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Parameter]]:
+        return [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+
+    def watch_module(self, module: torch.nn.Module, watch: _core.ModuleWatch) -> list[Handle]:
+        before, after = CopyableHook(watch.before), CopyableHook(watch.after)
+        return [
+            module.register_forward_pre_hook(before, with_kwargs=True),
+            module.register_forward_hook(after, with_kwargs=True, always_call=True),
+        ]
+
+    def watch_gradients(
+        self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],
+        live: _core.LiveMonitor, autograd: _core.Autograd, batches: tuple[int, bool],
+    ) -> list[Handle]:
+        # Ranks combine gradients where they are added up: there the arriving one is read instead.
+        reduces = any(isinstance(module, DistributedDataParallel)
+                      for model in models for module in model.modules())
+        handles: list[Handle] = []
+        for parameter, name in parameters:
+            count, takes_every = batches
+            hook = live.parameter_hook(
+                autograd, name, count, takes_every, not reduces, parameter if reduces else None)
+            register = (parameter.register_hook if reduces
+                        else parameter.register_post_accumulate_grad_hook)
+            handles.append(register(CopyableHook(hook)))
+        return handles
+
+    def watch_steps(
+        self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
+    ) -> Handle:
+        has_hooks = (isinstance(optimizer, torch.optim.Optimizer)
+                     and hasattr(optimizer, "_optimizer_step_pre_hooks")
+                     and getattr(type(optimizer).step, "hooked", False))
+        if not has_hooks:
+            return _WrappedStep(optimizer, before, after)
+        return _StepHooks(optimizer, before, after)
+
+    def gradient(self, parameter: Any, optimizer: Any, prefers_main: bool) -> Any:
+        main = getattr(parameter, "main_grad", None) if prefers_main else None
+        return parameter.grad if main is None else main
+
+    def moments(self, parameter: Any, optimizer: Any) -> tuple[Any, Any]:
+        for member in getattr(optimizer, "chained_optimizers", [optimizer]):
+            states = getattr(member, "state", None) or getattr(
+                getattr(member, "optimizer", None), "state", {})
+            state = states.get(_state_owner(parameter, member))
+            if state:
+                return state.get("exp_avg"), state.get("exp_avg_sq")
+        return None, None
+
+    def is_duplicate(self, parameter: Any, tp_group: Any, dp_group: Any) -> bool:
+        if dp_group is not None and dist.get_rank(dp_group) != 0:
+            return True
+        is_split = getattr(parameter, "tensor_model_parallel", False)
+        return tp_group is not None and not is_split and dist.get_rank(tp_group) != 0
+
+    def scalar(self, number: float) -> torch.Tensor:
+        return torch.tensor(number, dtype=torch.float64)
+
+
+def _state_owner(parameter: Any, optimizer: Any) -> Any:
+    for low, high in _OWNERS:
+        for group, owners in zip(getattr(optimizer, low, ()), getattr(optimizer, high, ()),
+                                 strict=False):
+            for one, owner in zip(group, owners, strict=False):
+                if one is parameter:
+                    return owner
+    return parameter
+
+
+class _StepHooks:
+    """Hooks of one optimizer, which nothing is set on."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, before: Callable[[], None],
+                 after: Callable[[], None]) -> None:
+        self._handles = [
+            optimizer.register_step_pre_hook(CopyableHook(_called, before)),
+            optimizer.register_step_post_hook(CopyableHook(_called, after)),
+        ]
+
+    def remove(self) -> None:
+        """Takes them away."""
+        for handle in self._handles:
+            handle.remove()
+
+
+def _called(action: Callable[[], None], *_: Any) -> None:
+    action()
+
+
+class _WrappedStep:
+    """`step` of an optimizer that has no hooks, wrapped on the object alone."""
+
+    def __init__(self, optimizer: Any, before: Callable[[], None],
+                 after: Callable[[], None]) -> None:
+        self._optimizer = optimizer
+        self._had_own = "step" in vars(optimizer)
+        self._step = optimizer.step
+        step = self._step
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            before()
+            result = step(*args, **kwargs)
+            after()
+            return result
+
+        self._wrapped = wrapped
+        optimizer.step = wrapped
+
+    def remove(self) -> None:
+        """Puts back what was there, unless somebody has put something else there."""
+        if vars(self._optimizer).get("step") is not self._wrapped:
+            return
+        if self._had_own:
+            self._optimizer.step = self._step
+        else:
+            del self._optimizer.step

@@ -1,0 +1,68 @@
+"""What a framework must provide to be watched by a training monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from plumbline import _core
+
+
+class Handle(Protocol):
+    """A hook that can be taken away."""
+
+    def remove(self) -> None:
+        """Takes it away; what was there before is there again, by identity."""
+
+
+class MonitorParts(Protocol):
+    """One framework. Reads attributes, registers and removes hooks; computes nothing."""
+
+    def rank(self) -> int | None:
+        """Global rank; None without a process group."""
+
+    def group_place(self, group: Any) -> tuple[int, list[int]]:
+        """This process's rank within `group` and the global ranks in it; (0, [0]) without one."""
+
+    def framework_parts(self) -> dict[str, Any]:
+        """Types and callables for `_core.new_live_monitor`."""
+
+    def autograd(self) -> _core.Autograd:
+        """What following gradients needs."""
+
+    def is_recomputing(self) -> Callable[[], bool] | None:
+        """Tells whether a call of a module is made again for a backward pass."""
+
+    def modules(self, model: Any) -> Iterable[tuple[str, Any]]:
+        """All modules of `model` by name, itself first with an empty name."""
+
+    def parameters(self, model: Any) -> Iterable[tuple[str, Any]]:
+        """Its parameters that are trained, by name."""
+
+    def watch_module(self, module: Any, watch: _core.ModuleWatch) -> list[Handle]:
+        """Registers the hooks of `watch` around the calls of `module`."""
+
+    def watch_gradients(
+        self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],
+        live: _core.LiveMonitor, autograd: _core.Autograd, batches: tuple[int, bool],
+    ) -> list[Handle]:
+        """Adds the gradients of parameters before ranks combine them; `batches`: how many
+        micro-batches a step has, and whether each is a row.
+        """
+
+    def watch_steps(
+        self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
+    ) -> Handle:
+        """Calls `before` and `after` around every step of the optimizer."""
+
+    def gradient(self, parameter: Any, optimizer: Any, prefers_main: bool) -> Any:
+        """What the optimizer reads, or None."""
+
+    def moments(self, parameter: Any, optimizer: Any) -> tuple[Any, Any]:
+        """First and second moment; None where there is none."""
+
+    def is_duplicate(self, parameter: Any, tp_group: Any, dp_group: Any) -> bool:
+        """Whether another rank reports this parameter's reduced gradient."""
+
+    def scalar(self, number: float) -> Any:
+        """A tensor without dimensions."""
