@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "grad_hook.h"
 #include "python_program.h"
+#include "watch/live/sample.h"
 
 namespace nb = nanobind;
 
@@ -183,6 +184,7 @@ nb::object LiveMonitor::Readable(PyObject* tensor) {
 watch::TensorValues LiveMonitor::MeasureMemory(PyObject* tensor, const HostTensor& host,
                                                bool may_cache) {
   const TensorView view = host.view();
+  if (is_sampled_) return watch::MeasureSample(view, samples_++);
   const bool remembers = may_cache && view.size_bytes() >= kWorthRemembering;
   if (remembers) {
     const watch::TensorValues* known = cache_.Find(

@@ -61,6 +61,8 @@ class LiveMonitor final : public BackwardSink {
   [[nodiscard]] const FrameworkHooks& hooks() const { return hooks_; }
   [[nodiscard]] const FrameworkTypes& types() const { return types_; }
 
+  // From here on looks at samples of tensors alone (watch/live/sample.h).
+  void set_sampled() { is_sampled_ = true; }
   // Of a tensor, or of a number; watch::NoValues() for anything else.
   watch::TensorValues Measure(PyObject* value);
   void Add(MonitorKind kind, const watch::WatchedName* name, int32_t micro_step, PyObject* value) {
@@ -110,6 +112,8 @@ class LiveMonitor final : public BackwardSink {
   TensorReader reader_;
   std::unique_ptr<watch::Monitor> monitor_;
   double zero_bound_;
+  bool is_sampled_ = false;
+  uint64_t samples_ = 0;
   PyObject* owner_ = nullptr;  // borrowed
   std::string directory_;
   capture::TensorCacheOf<watch::TensorValues> cache_;

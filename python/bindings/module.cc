@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "bind_black_box.h"
 #include "bind_capture.h"
 #include "bind_live_monitor.h"
 #include "call_probe.h"
@@ -20,4 +21,5 @@ NB_MODULE(_core, m) {
   plumbline::python::BindErrors(m);
   plumbline::python::BindCapture(m);
   plumbline::python::BindLiveMonitor(m);
+  plumbline::python::BindBlackBox(m);
 }

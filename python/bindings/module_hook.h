@@ -15,6 +15,8 @@
 
 namespace plumbline::python {
 
+class Recorder;
+
 // `Before` and `After` are registered as forward pre hook and forward hook of a torch.nn.Module.
 // Nothing here raises. Requires the interpreter lock.
 class ModuleHook {

@@ -22,7 +22,7 @@ _OWNERS = (
 )
 
 
-def _is_recomputing() -> bool:
+def is_recomputing() -> bool:
     """Whether a backward pass is running: a module that is called then is computed again."""
     return torch._C._current_graph_task_id() != -1
 
@@ -49,7 +49,7 @@ class TorchMonitorParts:
         return new_autograd()
 
     def is_recomputing(self) -> Callable[[], bool] | None:
-        return _is_recomputing
+        return is_recomputing
 
     def modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
         return model.named_modules()

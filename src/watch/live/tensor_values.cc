@@ -43,7 +43,7 @@ class Floats {
 
 std::optional<Op> OpNamed(std::string_view name) {
   const auto found = std::ranges::find(kOpNames, name);
-  if (found == kOpNames.end()) return std::nullopt;
+  if (found == kOpNames.end() || name == NameOf(Op::kDigest)) return std::nullopt;
   return static_cast<Op>(found - kOpNames.begin());
 }
 

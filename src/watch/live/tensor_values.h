@@ -17,10 +17,14 @@
 namespace plumbline::watch {
 
 // In the order of their names in kOpNames.
-enum class Op : uint8_t { kNorm, kMin, kMax, kZeros, kNans, kId, kMean, kInfs, kShape, kDType };
-inline constexpr std::array<std::string_view, 10> kOpNames = {
-    "norm", "min", "max", "zeros", "nans", "id", "mean", "infs", "shape", "dtype"};
-inline constexpr size_t kNumberOps = 8;  // those before kShape are numbers
+enum class Op : uint8_t {
+  kNorm, kMin, kMax, kZeros, kNans, kId, kMean, kInfs,
+  kDigest,  // of a sample, see watch/live/sample.h; no statistic that a configuration may name
+  kShape, kDType
+};
+inline constexpr std::array<std::string_view, 11> kOpNames = {
+    "norm", "min", "max", "zeros", "nans", "id", "mean", "infs", "digest", "shape", "dtype"};
+inline constexpr size_t kNumberOps = 9;  // those before kShape are numbers
 
 constexpr std::string_view NameOf(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 std::optional<Op> OpNamed(std::string_view name);

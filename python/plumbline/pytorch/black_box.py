@@ -1,0 +1,372 @@
+"""black_box(): always on, nearly free; says what went wrong first in a training."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from plumbline import _core
+from plumbline.guards import CopyableHook
+from plumbline.pytorch.adapter import TorchAdapter
+from plumbline.pytorch.monitor import TorchMonitorParts, is_recomputing
+from plumbline.watch.monitor_parts import Handle
+
+# Optimizers whose state follows from its settings in the way that the native rules know.
+_ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")
+_SETTINGS = ("lr", "weight_decay")
+_MOST_EVERY = 100
+
+
+def black_box(
+    model: Any, optimizer: Any = None, path: str | os.PathLike[str] = "./black_box", *,
+    steps: int = 64, budget: float | None = 0.01,
+) -> Any:
+    """Watches a training from here on and tells what goes wrong first, where, and since when.
+
+    Samples of parameters, gradients, momenta, outputs of modules and the loss are taken at every
+    step; the last `steps` are on disk at any moment, also when the job is killed. `plumb explain
+    PATH` reads them. Nothing of the training is changed.
+
+    Args:
+        model: the module; or a `transformers.Trainer` or a Lightning `Trainer`, without optimizer.
+        optimizer: whose `step()` ends a step.
+        path: directory; each rank and start makes one of its own in it.
+        steps: how many steps are kept at least.
+        budget: largest share of the step time; where it does not suffice, only every second, third
+            ... step is looked at. None: every step, whatever it takes.
+
+    Returns:
+        The box: `stop()` takes every hook away, `finding` is the first thing that went wrong.
+
+    Raises:
+        ValueError: no optimizer, or an argument out of range.
+
+    Example:
+        >>> box = black_box(model, optimizer)  # doctest: +SKIP
+    """
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 2 <= steps <= 100_000:
+        raise ValueError(f"black_box: steps is {steps!r} (expected an integer from 2 to 100000)")
+    if budget is not None and not 0 < budget <= 1:
+        raise ValueError(f"black_box: budget is {budget!r} (expected a share of the step time, "
+                         "above 0 and at most 1, or None)")
+    make = functools.partial(BlackBox, path=os.fspath(path), steps=steps, budget=budget)
+    if not isinstance(model, torch.nn.Module):
+        return _of_trainer(model, make)
+    if optimizer is None:
+        raise ValueError("black_box: optimizer is None (expected the optimizer whose step() ends a "
+                         "step)")
+    return make(model, optimizer)
+
+
+def _of_trainer(trainer: Any, make: Callable[..., Any]) -> Any:
+    package = type(trainer).__module__.split(".")[0]
+    if hasattr(trainer, "add_callback"):
+        from plumbline.pytorch import transformers_callback
+
+        return transformers_callback.attach(trainer, make)
+    if package in ("lightning", "pytorch_lightning"):
+        from plumbline.pytorch import lightning_callback
+
+        return lightning_callback.attach(trainer, make)
+    raise ValueError(f"black_box: model is a {type(trainer).__qualname__} (expected a "
+                     "torch.nn.Module, a transformers.Trainer or a Lightning Trainer)")
+
+
+class BlackBox:
+    """One training that is watched; made by `black_box()`."""
+
+    def __init__(
+        self, model: torch.nn.Module, optimizer: Any, path: str, steps: int, budget: float | None
+    ) -> None:
+        self._model, self._optimizer, self._budget = model, optimizer, budget
+        self._parts = TorchMonitorParts(TorchAdapter())
+        parts = {**self._parts.framework_parts(), "name": "black box"}
+        self._box = _core.new_black_box(parts, path, self._parts.rank(), steps)
+        self._live = self._box.live
+        self._step, self._every = 0, 1
+        self._handles: list[Handle] = []
+        self._has_backward = False
+        self._seconds, self._looked = 0.0, 0
+        self._began = time.perf_counter()
+        self._told = False
+        self._ended: str | None = None
+        self._name_rows()
+        self._steps = self._parts.watch_steps(optimizer, self._before, self._after)
+        self._write_state()
+        _OPEN.add(self)
+        self._guarded(self._arm)
+
+    # ---- for the user
+
+    @property
+    def directory(self) -> str:
+        """Where this rank writes."""
+        return self._live.directory
+
+    @property
+    def finding(self) -> str | None:
+        """The first thing that went wrong, in one line; None so far."""
+        self._live.flush()
+        first = self._box.first
+        return None if first is None else _sentence(first)
+
+    @property
+    def first_bad_step(self) -> int | None:
+        """Where it began."""
+        self._live.flush()
+        return None if self._box.first is None else self._box.first[1]
+
+    @property
+    def module(self) -> str | None:
+        """The module that it began in; empty: the training as a whole."""
+        self._live.flush()
+        return None if self._box.first is None else self._box.first[3]
+
+    def stop(self, ended: str = "stopped") -> None:
+        """Takes every hook away and writes what is left."""
+        if self._ended is not None:
+            return
+        self._ended = ended
+        _OPEN.remove(self)
+        self._disarm()
+        self._steps.remove()
+        with contextlib.suppress(OSError):
+            self._write_state()
+        self._live.close()
+        self._tell()
+
+    # ---- around steps
+
+    def _before(self) -> None:
+        if self._handles:
+            self._guarded(self._take)
+
+    def _after(self) -> None:
+        if self._ended is not None:
+            return
+        if self._handles:
+            self._guarded(self._commit)
+        self._step += 1
+        self._has_backward = False
+        self._guarded(self._arm)
+
+    def backward(self, loss: Any) -> None:
+        """A backward pass begins at `loss`."""
+        if self._handles and not self._has_backward:
+            self._has_backward = True
+            self._guarded(lambda: self._look_at_loss(loss))
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # a black box never stops a training
+            _core.log_warning(f"black box: stops watching after an error of its own: "
+                              f"{type(error).__name__}: {error}")
+            self._disarm()
+            self._every = 0
+
+    def _arm(self) -> None:
+        wants = self._every > 0 and self._step % self._every == 0 and not self._box.is_frozen
+        if wants and not self._handles:
+            self._handles = [
+                module.register_forward_hook(CopyableHook(sample.after))
+                for module, sample in self._samples
+            ]
+            self._handles.append(self._model.register_forward_pre_hook(
+                CopyableHook(self._look_at_input), with_kwargs=True))
+        elif not wants:
+            self._disarm()
+        if self._box.is_frozen:
+            self._tell()
+
+    def _disarm(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._live.drop()
+
+    def _take(self) -> None:
+        began = time.perf_counter()
+        self._take_settings()
+        parameters = self._parameters
+        self._live.add_all("param", self._names, parameters)
+        self._live.add_all("grad_reduced", self._names, [one.grad for one in parameters])
+        if self._momentum_key:
+            self._live.add_all("exp_avg", self._names, self._momenta())
+        self._seconds += time.perf_counter() - began
+
+    def _commit(self) -> None:
+        began = time.perf_counter()
+        self._live.commit(self._step)
+        self._seconds += time.perf_counter() - began + self._box.take_seconds()
+        self._looked += 1
+        if self._looked in (5, 20) or self._looked % 100 == 0:
+            self._keep_budget()
+
+    def _keep_budget(self) -> None:
+        """Looks at fewer steps where looking takes more than its share."""
+        now = time.perf_counter()
+        steps = self._looked * self._every
+        step_seconds = max((now - self._began - self._seconds) / max(steps, 1), 1e-9)
+        share = self._seconds / self._looked / step_seconds
+        if self._budget is not None:
+            self._every = min(max(1, math.ceil(share / self._budget)), _MOST_EVERY)
+        self._seconds, self._looked, self._began = 0.0, 0, now
+
+    # ---- values
+
+    def _name_rows(self) -> None:
+        named = list(self._parts.parameters(self._model))
+        self._parameters = [parameter for _, parameter in named]
+        self._names = [self._live.name(name, 0, 1 + at) for at, (name, _) in enumerate(named)]
+        self._loss = self._live.name("loss")
+        self._uncleared = self._live.name("uncleared")
+        self._input = self._live.name("input")
+        self._samples = [
+            (module, _core.OutputSample(self._box, is_recomputing, name))
+            for name, module in self._model.named_modules()
+            if name and not any(True for _ in module.children())
+        ]
+        kind = type(self._optimizer).__name__
+        self._is_adam = kind in _ADAMS
+        self._momentum_key = "exp_avg" if self._is_adam else (
+            "momentum_buffer" if kind == "SGD" else "")
+
+    def _take_settings(self) -> None:
+        for at, group in enumerate(getattr(self._optimizer, "param_groups", [])):
+            values = {key: group[key] for key in _SETTINGS if key in group}
+            if self._is_adam and "betas" in group:
+                values["beta1"], values["beta2"] = group["betas"]
+            elif self._momentum_key and "momentum" in group:
+                values["momentum"] = group["momentum"]
+            for key, value in values.items():
+                self._live.add("other", self._live.name(f"{key}.{at}"), float(value))
+
+    def _momenta(self) -> list[Any]:
+        state = self._optimizer.state
+        key = self._momentum_key
+        return [state[one].get(key) if one in state else None for one in self._parameters]
+
+    def _look_at_loss(self, loss: Any) -> None:
+        left = self._box.norm([one.grad for one in self._parameters])
+        self._live.add("other", self._uncleared, left)
+        if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+            self._live.add("other", self._loss, loss.detach())
+
+    def _look_at_input(self, module: Any, args: Any, kwargs: Any) -> None:
+        if self._input_step != self._step and module.training:
+            self._input_step = self._step
+            self._box.add_input(self._input, args, kwargs)
+
+    _input_step = -1
+
+    # ---- what is said
+
+    def _tell(self) -> None:
+        for message in self._live.take_messages():
+            _core.log_warning(f"black box: {message}")
+        first = self._box.first
+        if first is not None and not self._told:
+            self._told = True
+            _core.log_warning(f"black box: {_sentence(first)}. Run: plumb explain "
+                              f"{os.path.dirname(self.directory)}")
+
+    def _write_state(self) -> None:
+        kinds = [type(self._model).__qualname__, type(self._optimizer).__qualname__]
+        state = {"model": kinds[0], "optimizer": kinds[1], "parameters": len(self._parameters),
+                 "modules": len(self._samples), "ended": self._ended, "steps": self._step}
+        self._box.write(json.dumps(state))
+
+
+def _sentence(first: tuple[str, int, str, str, str]) -> str:
+    fault, step, _, _, text = first
+    return f"first bad step {step}: {text} ({fault})"
+
+
+class _OpenBoxes:
+    """The boxes of this process, and what they hear of the process: backward passes and its end."""
+
+    def __init__(self) -> None:
+        self._boxes: list[BlackBox] = []
+        self._patches: Any = None
+        self._hook: Any = None
+        self._handler: Any = None
+        self._has_atexit = False
+
+    def add(self, box: BlackBox) -> None:
+        """This one listens too."""
+        self._boxes.append(box)
+        if len(self._boxes) == 1:
+            self._listen()
+
+    def remove(self, box: BlackBox) -> None:
+        """It listens no more; the last one leaves everything as it was."""
+        if box in self._boxes:
+            self._boxes.remove(box)
+        if not self._boxes:
+            self._restore()
+
+    def end(self, how: str) -> None:
+        """The process ends."""
+        for box in list(self._boxes):
+            box.stop(how)
+
+    def _listen(self) -> None:
+        original = torch.Tensor.backward
+
+        @functools.wraps(original)
+        def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+            for box in _OPEN._boxes:
+                box.backward(self)
+            return original(self, *args, **kwargs)
+
+        self._patches = _core.PatchSet()
+        self._patches.add(torch.Tensor, "backward", backward)
+        self._patches.apply()
+        if not self._has_atexit:
+            self._has_atexit = True
+            atexit.register(self.end, "the process ended")
+        self._hook = sys.excepthook
+
+        def excepthook(kind: Any, error: Any, trace: Any) -> None:
+            self.end(f"{kind.__name__}: {str(error)[:200]}")
+            previous = self._hook or sys.__excepthook__
+            previous(kind, error, trace)
+
+        self._own_hook = excepthook
+        sys.excepthook = excepthook
+        if (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL):
+            self._handler = self._terminated
+            signal.signal(signal.SIGTERM, self._handler)
+
+    def _restore(self) -> None:
+        if self._patches is not None:
+            self._patches.restore()
+            self._patches = None
+        if sys.excepthook is getattr(self, "_own_hook", None):
+            sys.excepthook = self._hook
+        if self._handler is not None and signal.getsignal(signal.SIGTERM) == self._handler:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._handler = None
+
+    def _terminated(self, number: int, _: Any) -> None:
+        self.end("SIGTERM")
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+_OPEN = _OpenBoxes()

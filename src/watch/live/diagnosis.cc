@@ -1,0 +1,403 @@
+#include "watch/live/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+namespace plumbline::watch {
+namespace {
+
+// How many steps the past holds, and how many must be known before a rule speaks.
+constexpr size_t kWindow = 20;
+constexpr uint64_t kKnown = 20, kFewKnown = 10;
+constexpr size_t kDigestWindow = 64;
+// A single gradient or output must stand this far above the largest of the window, twice in a row;
+// most gradients together this far. Gradients of single steps are often several times the usual.
+constexpr double kAlone = 20, kTogether = 3, kMost = 0.8;
+constexpr double kLossJump = 4, kLossOfHighest = 0.25;
+constexpr double kWeightJump = 3;
+constexpr double kRateJump = 4, kDecayJump = 5, kBetaJump = 0.04;
+// Growth without end: by this factor at each of so many steps, and by that much in all.
+constexpr double kGrowth = 1.15, kGrowthInAll = 10;
+constexpr uint64_t kGrowthSteps = 5;
+constexpr double kDead = 0.999, kNotDead = 0.95, kSparse = 0.3;
+constexpr uint64_t kMovedBefore = 15;
+constexpr double kStateTolerance = 0.1;
+constexpr uint64_t kMostSkipped = 10, kMostHeld = 5;
+
+double Largest(const std::deque<double>& values) {
+  return values.empty() ? 0 : *std::ranges::max_element(values);
+}
+double MeanOf(const std::deque<double>& values) {
+  if (values.empty()) return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+void Push(std::deque<double>& values, double value) {
+  values.push_back(value);
+  if (values.size() > kWindow) values.pop_front();
+}
+
+bool IsNonFinite(const TensorValues& values) {
+  return values.of(Op::kNans) > 0 || values.of(Op::kInfs) > 0;
+}
+
+std::string CountsOf(const TensorValues& values) {
+  const double nans = values.of(Op::kNans);
+  const double infs = values.of(Op::kInfs);
+  if (nans > 0 && infs > 0) return "NaN and infinity";
+  return nans > 0 ? "NaN" : "infinity";
+}
+
+// "fc1" of "fc1.weight" and of "fc1.output".
+std::string PlaceOf(MonitorKind kind, const std::string& name) {
+  if (kind == MonitorKind::kOther) return "";
+  const size_t point = name.rfind('.');
+  return point == std::string::npos ? name : name.substr(0, point);
+}
+
+std::string_view WordOf(MonitorKind kind) {
+  switch (kind) {
+    case MonitorKind::kReducedGradient:
+      return "the gradient of ";
+    case MonitorKind::kActivation:
+      return "";
+    case MonitorKind::kOther:
+      return "the ";
+    default:
+      return "parameter ";
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(Fault fault) {
+  constexpr std::array<std::string_view, 13> kNames = {
+      "setting",    "gradients-not-cleared", "same-batch", "stale-weight", "weight-jump",
+      "non-finite", "momentum",              "frozen",     "dead-gradient", "dead-activation",
+      "activation", "loss",                  "gradient"};
+  return kNames[static_cast<size_t>(fault)];
+}
+
+bool IsEarlier(const Finding& a, const Finding& b) {
+  if (a.step != b.step) return a.step < b.step;
+  if (a.fault != b.fault) return a.fault < b.fault;
+  return a.call < b.call;
+}
+
+Diagnosis::Past& Diagnosis::PastOf(MonitorKind kind, const Row& row) {
+  const std::string name = row.micro_step == 0
+                               ? row.name->text
+                               : fmt::format("{}:{}", row.name->text, row.micro_step);
+  Past& past = past_[{static_cast<size_t>(kind), name}];
+  ++past.seen;
+  return past;
+}
+
+void Diagnosis::Report(Fault fault, int64_t step, const Row& row, std::string text) {
+  if (!reported_.emplace(fault, row.name->text).second) return;
+  MonitorKind kind = MonitorKind::kParameter;
+  if (fault == Fault::kSetting || fault == Fault::kNotCleared || fault == Fault::kSameBatch ||
+      fault == Fault::kLoss) {
+    kind = MonitorKind::kOther;
+  }
+  found_.push_back(
+      {fault, step, row.name->text, PlaceOf(kind, row.name->text), std::move(text), row.call});
+}
+
+std::optional<double> Diagnosis::Setting(std::string_view name) const {
+  const auto found = settings_.find(name);
+  return found == settings_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Diagnosis::LookForNonFinite(MonitorKind kind, const Row& row) {
+  if (!IsNonFinite(row.values)) return;
+  std::string text = fmt::format("{}{} holds {}", WordOf(kind), row.name->text,
+                                 CountsOf(row.values));
+  if (kind != MonitorKind::kReducedGradient) {
+    return Report(Fault::kNonFinite, step_, row, std::move(text));
+  }
+  unconfirmed_.push_back({Fault::kNonFinite, step_, row.name->text, PlaceOf(kind, row.name->text),
+                          std::move(text), row.call});
+}
+
+void Diagnosis::LookAtSetting(const Row& row) {
+  const std::string& name = row.name->text;
+  Past& past = PastOf(MonitorKind::kOther, row);
+  const double value = row.values.of(Op::kMean);
+  settings_[name] = value;
+  const bool is_rate = name.starts_with("lr.");
+  const bool is_decay = name.starts_with("weight_decay.");
+  const bool is_known = past.seen > kFewKnown;
+  const bool jumped = is_rate    ? past.highest > 0 && value > kRateJump * past.highest
+                      : is_decay ? past.last > 0 && value > kDecayJump * past.last
+                                 : std::abs(value - past.last) >= kBetaJump;
+  if (is_known && jumped) {
+    Report(Fault::kSetting, step_, row,
+           fmt::format("{} of the optimizer went from {:.6g} to {:.6g}",
+                       is_rate ? "the learning rate" : name.substr(0, name.find('.')), past.last,
+                       value));
+  }
+  past.last = value;
+  past.highest = std::max(past.highest, value);
+}
+
+void Diagnosis::LookAtLoss(const Row& row) {
+  LookForNonFinite(MonitorKind::kOther, row);
+  Past& past = PastOf(MonitorKind::kOther, row);
+  const double loss = row.values.of(Op::kMean);
+  if (!std::isfinite(loss)) return;
+  const double before = Largest(past.norms);
+  if (past.seen > kKnown && before > 0 && loss > kLossJump * before &&
+      loss > kLossOfHighest * past.highest) {
+    Report(Fault::kLoss, step_, row,
+           fmt::format("the loss is {:.6g}; in the {} steps before it was at most {:.6g}", loss,
+                       past.norms.size(), before));
+  }
+  Push(past.norms, std::abs(loss));
+  past.highest = std::max(past.highest, std::abs(loss));
+}
+
+void Diagnosis::LookAtOther(const Row& row) {
+  const std::string& name = row.name->text;
+  if (name == kLossRow) return LookAtLoss(row);
+  if (name == kUnclearedRow) {
+    Past& past = PastOf(MonitorKind::kOther, row);
+    const double norm = row.values.of(Op::kMean);
+    if (norm > 0 && past.seen > 5 && past.alive == 0) {
+      Report(Fault::kNotCleared, step_, row,
+             fmt::format("gradients of the step before were still there when this step's backward "
+                         "began (norm {:.6g}); they are added up", norm));
+    }
+    past.alive += norm > 0 ? 1 : 0;
+    return;
+  }
+  if (name == kInputRow) {
+    Past& past = PastOf(MonitorKind::kOther, row);
+    const double digest = row.values.of(Op::kDigest);
+    const bool is_again = past.seen > 1 && digest == past.last;
+    past.unmoved = is_again ? past.unmoved + 1 : 0;
+    if (past.unmoved == 2 && past.moved >= kFewKnown) {
+      Report(Fault::kSameBatch, previous_, row, "the model gets the same input at every step");
+    }
+    if (!is_again) ++past.moved;
+    past.last = digest;
+    return;
+  }
+  for (const std::string_view setting : kSettings) {
+    if (name.starts_with(setting) && name.size() > setting.size() && name[setting.size()] == '.') {
+      return LookAtSetting(row);
+    }
+  }
+}
+
+void Diagnosis::LookAtParameter(const Row& row) {
+  LookForNonFinite(MonitorKind::kParameter, row);
+  Past& past = PastOf(MonitorKind::kParameter, row);
+  const std::string& name = row.name->text;
+  const double norm = row.values.of(Op::kNorm);
+  const double digest = row.values.of(Op::kDigest);
+  weights_now_[name] = norm;
+  if (past.seen > 1) {
+    ++parameters_;
+    const bool moved = digest != past.digests.back().second;
+    if (moved) ++moved_;
+    const auto old = std::ranges::find(past.digests, digest, &std::pair<int64_t, double>::second);
+    if (moved && old != past.digests.end() && past.moved >= 2) {
+      Report(Fault::kStale, step_, row,
+             fmt::format("parameter {} went back to the values it had at step {}", name,
+                         old->first));
+    }
+    if (!moved && ++past.unmoved == 2 && past.moved >= kMovedBefore) {
+      stalls_.push_back({Fault::kStalled, past.digests.back().first - 1, name,
+                         PlaceOf(MonitorKind::kParameter, name),
+                         fmt::format("parameter {} moved at every step before and stays as it is "
+                                     "since", name), row.call});
+    }
+    if (moved) {
+      past.moved = past.unmoved > 0 ? 1 : past.moved + 1;
+      past.unmoved = 0;
+    }
+    if (past.seen > kKnown && past.last > 0 && norm > kWeightJump * past.last) {
+      Report(Fault::kWeight, previous_, row,
+             fmt::format("parameter {} jumped in one step: its norm went from {:.6g} to {:.6g}",
+                         name, past.last, norm));
+    }
+  }
+  past.digests.emplace_back(step_, digest);
+  if (past.digests.size() > kDigestWindow) past.digests.pop_front();
+  past.last = norm;
+}
+
+std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double factor,
+                                           int64_t* since) {
+  if (!std::isfinite(norm)) return std::nullopt;
+  std::optional<std::string> text;
+  const double before = Largest(past.norms);
+  const bool is_known = past.seen > kKnown && before > 0;
+  const bool is_far = is_known && norm > factor * before;
+  past.jumps = is_far ? past.jumps + 1 : 0;
+  if (past.jumps == 2) {
+    *since = previous_;
+    text = fmt::format("has a norm of {:.6g}; in the {} steps before it was at most {:.6g}", norm,
+                       past.norms.size(), before);
+  }
+  if (is_known && norm > kGrowth * past.last_norm) {
+    if (past.growing++ == 0) past.growth_start = past.last_norm;
+    if (!text && past.growing >= kGrowthSteps && norm > kGrowthInAll * past.growth_start &&
+        norm > 2 * past.highest) {
+      *since = step_ - static_cast<int64_t>(past.growing) + 1;
+      text = fmt::format("grows at every step, from {:.6g} to {:.6g} in {} steps",
+                         past.growth_start, norm, past.growing);
+    }
+  } else {
+    past.growing = 0;
+    past.highest = std::max(past.highest, norm);
+  }
+  past.last_norm = norm;
+  // What stands above the past joins it when it has done so for some steps.
+  past.held = is_known && norm > kTogether * before ? past.held + 1 : 0;
+  if (past.held == 0 || past.held > kMostHeld) Push(past.norms, norm);
+  return text;
+}
+
+void Diagnosis::LookAtGradient(const Row& row) {
+  LookForNonFinite(MonitorKind::kReducedGradient, row);
+  Past& past = PastOf(MonitorKind::kReducedGradient, row);
+  const std::string& name = row.name->text;
+  const double norm = row.values.of(Op::kNorm);
+  gradients_now_[name] = norm;
+  const double before = Largest(past.norms);
+  if (past.seen > kKnown && before > 0 && std::isfinite(norm)) {
+    ++rows_;
+    if (norm > kTogether * before) ++rows_up_;
+    if (norm / before > highest_ratio_) {
+      highest_ratio_ = norm / before;
+      highest_row_ = &row;
+    }
+  }
+  const bool is_dead = norm == 0;
+  past.dead = is_dead ? past.dead + 1 : 0;
+  if (past.dead == 2 && past.alive >= kMovedBefore && MeanOf(past.zeros) < kSparse) {
+    Report(Fault::kDeadGradient, previous_, row,
+           fmt::format("the gradient of {} is exactly zero since", name));
+  }
+  if (!is_dead) ++past.alive;
+  if (!is_dead) Push(past.zeros, row.values.of(Op::kZeros));
+  int64_t since = step_;
+  if (const auto text = Jump(past, norm, kAlone, &since)) {
+    Report(Fault::kGradient, since, row, fmt::format("the gradient of {} {}", name, *text));
+  }
+}
+
+void Diagnosis::LookAtActivation(const Row& row) {
+  LookForNonFinite(MonitorKind::kActivation, row);
+  Past& past = PastOf(MonitorKind::kActivation, row);
+  const double zeros = row.values.of(Op::kZeros);
+  const bool is_dead = zeros >= kDead;
+  past.dead = is_dead ? past.dead + 1 : 0;
+  if (past.dead == 2 && past.zeros.size() >= kFewKnown && Largest(past.zeros) <= kNotDead) {
+    Report(Fault::kDeadActivation, previous_, row,
+           fmt::format("{} is zero since; before, at most {:.0f} % of it were", row.name->text,
+                       100 * Largest(past.zeros)));
+  }
+  if (!is_dead && !std::isnan(zeros)) Push(past.zeros, zeros);
+  int64_t since = step_;
+  if (const auto text = Jump(past, row.values.of(Op::kNorm), kAlone, &since)) {
+    Report(Fault::kActivation, since, row, fmt::format("{} {}", row.name->text, *text));
+  }
+}
+
+// The state m is that of the step before, m' and the gradient g of it those of now:
+//   Adam   m' = b m + (1 - b) g          SGD   m' = u m + g
+// so that by the triangle inequality | |m'| - b |m| | <= (1 - b) |g|. A decay that is added to the
+// gradient adds its share of the weight.
+void Diagnosis::LookAtMomentum(const Row& row) {
+  const std::string& name = row.name->text;
+  const double now = row.values.of(Op::kNorm);
+  momenta_now_[name] = now;
+  const auto gradient = gradients_.find(name);
+  const auto before = momenta_.find(name);
+  const auto weight = weights_.find(name);
+  const std::optional<double> beta = Setting("beta1.0");
+  const std::optional<double> momentum = Setting("momentum.0");
+  const std::optional<double> keeps = beta ? beta : momentum;
+  if (!keeps || gradient == gradients_.end() || before == momenta_.end()) return;
+  if (settings_.contains("beta1.1") || settings_.contains("momentum.1")) return;
+  const double decay = Setting("weight_decay.0").value_or(0);
+  const double arriving =
+      gradient->second + decay * (weight == weights_.end() ? 0 : weight->second);
+  const double most = beta ? (1 - *beta) * arriving : arriving;
+  const double off = std::abs(now - *keeps * before->second) - most;
+  const double scale = std::max(before->second, now) + most;
+  if (!std::isfinite(off) || off <= kStateTolerance * scale) return;
+  if (moved_ * 2 < parameters_) return;  // the step was skipped
+  Report(Fault::kMomentum, previous_, row,
+         fmt::format("the momentum of {} went from {:.6g} to {:.6g}, which its gradient of norm "
+                     "{:.6g} does not explain", name, before->second, now, gradient->second));
+}
+
+void Diagnosis::ConfirmGradients() {
+  // Of the steps before: a scaler that skips a step leaves every parameter as it is.
+  const bool was_applied = parameters_ == 0 || moved_ * 2 >= parameters_;
+  skipped_ = was_applied ? 0 : skipped_ + 1;
+  std::vector<Finding> kept;
+  for (Finding& finding : unconfirmed_) {
+    if (finding.step == step_) {
+      kept.push_back(std::move(finding));
+    } else if ((was_applied || skipped_ >= kMostSkipped) &&
+               reported_.emplace(finding.fault, finding.name).second) {
+      found_.push_back(std::move(finding));
+    }
+  }
+  unconfirmed_ = std::move(kept);
+}
+
+void Diagnosis::ConfirmStalls() {
+  const bool others_move = moved_ * 2 >= parameters_;
+  for (Finding& finding : std::exchange(stalls_, {})) {
+    if (others_move && reported_.emplace(finding.fault, finding.name).second) {
+      found_.push_back(std::move(finding));
+    }
+  }
+}
+
+std::vector<Finding> Diagnosis::Look(const StepRows& rows) {
+  step_ = rows.step;
+  rows_ = rows_up_ = parameters_ = moved_ = 0;
+  highest_ratio_ = 0;
+  highest_row_ = nullptr;
+  for (const Row& row : rows.of(MonitorKind::kOther)) LookAtOther(row);
+  for (const Row& row : rows.of(MonitorKind::kParameter)) LookAtParameter(row);
+  for (const Row& row : rows.of(MonitorKind::kMomentum)) LookAtMomentum(row);
+  for (const Row& row : rows.of(MonitorKind::kActivation)) LookAtActivation(row);
+  for (const Row& row : rows.of(MonitorKind::kReducedGradient)) LookAtGradient(row);
+  const bool most_up = rows_ >= 2 && static_cast<double>(rows_up_) >= kMost * static_cast<double>(rows_);
+  steps_up_ = most_up ? steps_up_ + 1 : 0;
+  if (steps_up_ == 2 && highest_row_ != nullptr) {
+    Report(Fault::kGradient, previous_, *highest_row_,
+           fmt::format("{} of {} gradients are more than {} times what they were in the {} steps "
+                       "before, most of all that of {} ({:.3g} times)", rows_up_, rows_, kTogether,
+                       kWindow, highest_row_->name->text, highest_ratio_));
+  }
+  ConfirmGradients();
+  ConfirmStalls();
+  gradients_ = std::exchange(gradients_now_, {});
+  momenta_ = std::exchange(momenta_now_, {});
+  weights_ = std::exchange(weights_now_, {});
+  previous_ = step_;
+  std::vector<Finding> found = std::exchange(found_, {});
+  std::ranges::stable_sort(found, IsEarlier);
+  return found;
+}
+
+std::vector<Finding> Diagnosis::Finish() {
+  std::vector<Finding> found = std::exchange(unconfirmed_, {});
+  std::ranges::stable_sort(found, IsEarlier);
+  return found;
+}
+
+}  // namespace plumbline::watch

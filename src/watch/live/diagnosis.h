@@ -1,0 +1,126 @@
+// What went wrong first in a training, told from samples of its values step by step.
+//
+// The rules compare a value with those of the steps before it, so that no training needs limits of
+// its own; each asks for more than healthy trainings do. docs/reference/black-box.md lists them.
+
+#ifndef PLUMBLINE_WATCH_LIVE_DIAGNOSIS_H_
+#define PLUMBLINE_WATCH_LIVE_DIAGNOSIS_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "watch/live/step_rows.h"
+
+namespace plumbline::watch {
+
+// In the order in which one explains the other where several begin at the same step.
+enum class Fault : uint8_t {
+  kSetting,         // learning rate, momentum or decay of the optimizer jumped
+  kNotCleared,      // gradients of the step before were still there
+  kSameBatch,       // the model got the same input again
+  kStale,           // a parameter went back to values it had before
+  kWeight,          // a parameter jumped
+  kNonFinite,       // NaN or infinity
+  kMomentum,        // the optimizer's state does not follow from its gradient
+  kStalled,         // a parameter that moved at every step stays as it is
+  kDeadGradient,    // a gradient became exactly zero
+  kDeadActivation,  // an output became zero
+  kActivation,      // an output jumped, or grows without end
+  kLoss,            // the loss jumped
+  kGradient,        // gradients jumped, or grow without end
+};
+std::string_view NameOf(Fault fault);
+
+struct Finding {
+  Fault fault = Fault::kLoss;
+  int64_t step = 0;   // the first bad one
+  std::string name;   // of the row: a parameter, a module's output, "loss", "lr.0"
+  std::string place;  // the module that it belongs to; empty: the whole training
+  std::string text;   // what is wrong, with numbers
+  uint32_t call = 0;  // position in the step
+};
+
+// Whether `a` explains `b` rather than the other way: by step, cause, position.
+bool IsEarlier(const Finding& a, const Finding& b);
+
+// Names of rows of kind kOther that the rules know.
+inline constexpr std::string_view kLossRow = "loss";
+inline constexpr std::string_view kUnclearedRow = "uncleared";  // norm of what was not cleared
+inline constexpr std::string_view kInputRow = "input";
+// Settings of group 0 of the optimizer and so on: "lr.0". beta1 and momentum stand for optimizers
+// whose state follows from them as Adam's and SGD's does.
+inline constexpr std::array<std::string_view, 5> kSettings = {"lr", "beta1", "beta2", "momentum",
+                                                              "weight_decay"};
+
+// Looks at the steps in ascending order. Single-threaded.
+class Diagnosis {
+ public:
+  // What this step adds; the same fault of the same row once.
+  std::vector<Finding> Look(const StepRows& rows);
+  // What waits for the next step, which does not come.
+  std::vector<Finding> Finish();
+
+ private:
+  // What is known of a row of earlier steps.
+  struct Past {
+    std::deque<double> norms, zeros;  // the newest last; norms without those that jumped
+    std::deque<std::pair<int64_t, double>> digests;
+    uint64_t seen = 0;
+    uint64_t moved = 0, unmoved = 0;  // steps in succession with another digest; with the same
+    uint64_t alive = 0, dead = 0;     // with elements that are not zero; without
+    uint64_t jumps = 0;               // far above the past
+    uint64_t held = 0;                // above the past, and not part of it yet
+    uint64_t growing = 0;             // above the step before
+    double growth_start = 0;
+    double last = 0, highest = 0;
+    double last_norm = 0;
+  };
+  using Rows = std::map<std::string, const Row*, std::less<>>;
+
+  Past& PastOf(MonitorKind kind, const Row& row);
+  void LookForNonFinite(MonitorKind kind, const Row& row);
+  void LookAtSetting(const Row& row);
+  void LookAtLoss(const Row& row);
+  void LookAtOther(const Row& row);
+  void LookAtParameter(const Row& row);
+  void LookAtGradient(const Row& row);
+  void LookAtActivation(const Row& row);
+  void LookAtMomentum(const Row& row);
+  // Whether the norm is `factor` times the largest of the past for the second time in succession,
+  // or has grown without end. `since`: the first bad step.
+  std::optional<std::string> Jump(Past& past, double norm, double factor, int64_t* since);
+  void ConfirmGradients();
+  void ConfirmStalls();
+  void Report(Fault fault, int64_t step, const Row& row, std::string text);
+  [[nodiscard]] std::optional<double> Setting(std::string_view name) const;
+
+  std::map<std::pair<size_t, std::string>, Past> past_;
+  std::set<std::pair<Fault, std::string>> reported_;
+  std::vector<Finding> found_;
+  std::vector<Finding> unconfirmed_;  // of gradients, which a scaler may skip
+  std::vector<Finding> stalls_;
+  std::map<std::string, double, std::less<>> settings_;
+  // Of the step before: norms of gradients, parameters and momenta.
+  std::map<std::string, double, std::less<>> gradients_, momenta_, weights_;
+  std::map<std::string, double, std::less<>> gradients_now_, momenta_now_, weights_now_;
+  uint64_t rows_ = 0, rows_up_ = 0;    // gradients of this step; those far above their past
+  uint64_t steps_up_ = 0;              // steps in succession in which most of them were
+  const Row* highest_row_ = nullptr;
+  double highest_ratio_ = 0;
+  uint64_t parameters_ = 0, moved_ = 0;
+  uint64_t skipped_ = 0;  // steps in succession without any movement
+  int64_t step_ = 0, previous_ = 0;
+  bool has_previous_ = false;
+};
+
+}  // namespace plumbline::watch
+
+#endif  // PLUMBLINE_WATCH_LIVE_DIAGNOSIS_H_

@@ -1,0 +1,158 @@
+#include "watch/live/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
+#include "watch/live/black_box.h"
+#include "watch/live/sample.h"
+
+namespace plumbline::watch {
+namespace {
+
+// A small training made up: two parameters, an output, a loss, Adam's settings.
+class MadeUp {
+ public:
+  struct Values {
+    double loss = 1, lr = 1e-3, beta1 = 0.9, uncleared = 0;
+    double gradient = 1, momentum = 0.5, output = 2, zeros = 0.5;
+    double digest1 = 0, digest2 = 0, nans = 0;
+  };
+  using Change = std::function<void(int64_t step, Values&)>;
+
+  // The findings of 60 steps, with the noise of a training.
+  std::vector<Finding> Run(const Change& change) {
+    Diagnosis diagnosis;
+    std::vector<Finding> all;
+    for (int64_t step = 0; step < 60; ++step) {
+      Values values;
+      const double noise = 1 + 0.3 * std::sin(static_cast<double>(step * 7));
+      values.loss = noise;
+      values.gradient = noise;
+      values.momentum = 0.5 + 0.02 * std::sin(static_cast<double>(step));
+      values.digest1 = static_cast<double>(1000 + step);
+      values.digest2 = static_cast<double>(5000 + step);
+      change(step, values);
+      for (Finding& finding : diagnosis.Look(RowsOf(step, values))) all.push_back(finding);
+    }
+    std::ranges::sort(all, IsEarlier);
+    return all;
+  }
+
+ private:
+  static Row RowOf(const WatchedName& name, double value, double digest = 0) {
+    Row row{&name, 0, 0, ValuesOfNumber(value)};
+    row.values.of(Op::kZeros) = 0;
+    row.values.of(Op::kDigest) = digest;
+    return row;
+  }
+
+  StepRows RowsOf(int64_t step, const Values& values) {
+    StepRows rows;
+    rows.step = step;
+    auto& other = rows.of(MonitorKind::kOther);
+    other = {RowOf(lr_, values.lr), RowOf(beta_, values.beta1), RowOf(loss_, values.loss),
+             RowOf(uncleared_, values.uncleared)};
+    rows.of(MonitorKind::kParameter) = {RowOf(first_, 10, values.digest1),
+                                        RowOf(second_, 10, values.digest2)};
+    rows.of(MonitorKind::kReducedGradient) = {RowOf(first_, values.gradient),
+                                              RowOf(second_, values.gradient)};
+    rows.of(MonitorKind::kMomentum) = {RowOf(first_, values.momentum)};
+    Row output = RowOf(output_, values.output);
+    output.values.of(Op::kZeros) = values.zeros;
+    output.values.of(Op::kNans) = values.nans;
+    rows.of(MonitorKind::kActivation) = {output};
+    return rows;
+  }
+
+  WatchedName lr_{"lr.0"}, beta_{"beta1.0"}, loss_{"loss"}, uncleared_{"uncleared"};
+  WatchedName first_{"fc1.weight"}, second_{"fc2.weight"}, output_{"relu.output"};
+};
+
+void ExpectFirst(const MadeUp::Change& change, Fault fault, int64_t step, std::string_view place) {
+  const std::vector<Finding> found = MadeUp().Run(change);
+  ASSERT_FALSE(found.empty()) << NameOf(fault);
+  EXPECT_EQ(NameOf(found[0].fault), NameOf(fault)) << found[0].text;
+  EXPECT_EQ(found[0].step, step) << found[0].text;
+  EXPECT_EQ(found[0].place, place) << found[0].text;
+}
+
+using V = MadeUp::Values;
+
+TEST(Diagnosis, SaysNothingOfATrainingWithNoise) {
+  EXPECT_TRUE(MadeUp().Run([](int64_t, V&) {}).empty());
+  // A decaying learning rate, one step with large gradients, one with infinite ones that is skipped.
+  EXPECT_TRUE(MadeUp().Run([](int64_t step, V& v) {
+    v.lr = 1e-3 / static_cast<double>(1 + step);
+    if (step == 40) v.gradient = 50;
+  }).empty());
+}
+
+TEST(Diagnosis, NamesTheFirstBadStepAndItsModule) {
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.lr = 1e-2; }, Fault::kSetting, 50, "");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.beta1 = 0.5; }, Fault::kSetting, 50, "");
+  ExpectFirst([](int64_t s, V& v) { if (s > 50) v.uncleared = 3; }, Fault::kNotCleared, 51, "");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.digest2 = 5050; }, Fault::kStalled, 50, "fc2");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.digest2 = 5020; }, Fault::kStale, 50, "fc2");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.zeros = 1; }, Fault::kDeadActivation, 50,
+              "relu");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.nans = 1; }, Fault::kNonFinite, 50, "relu");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.loss = 40; }, Fault::kLoss, 50, "");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.gradient *= 8; }, Fault::kGradient, 50, "fc1");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s < 50) return;
+        v.gradient = 0;
+        v.momentum = 0.5 * std::pow(0.9, s - 50);
+      },
+      Fault::kDeadGradient, 50, "fc1");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.momentum = 0.05; }, Fault::kMomentum, 49,
+              "fc1");
+  ExpectFirst([](int64_t s, V& v) { if (s >= 45) v.output *= std::pow(1.5, s - 44); },
+              Fault::kActivation, 45, "relu");
+}
+
+TEST(BlackBoxSink, KeepsTwoBlocksAndStopsAfterAFinding) {
+  const testing::TestDirectory directory;
+  BlackBoxSink sink(directory.path(), 10);
+  const WatchedName name{"loss"};
+  for (int64_t step = 0; step < 60; ++step) {
+    StepRows rows;
+    rows.step = step;
+    rows.of(MonitorKind::kOther).push_back({&name, 0, 0, ValuesOfNumber(step < 45 ? 1 : 90)});
+    ASSERT_TRUE(sink.Write(rows));
+  }
+  ASSERT_TRUE(sink.Close());
+  ASSERT_TRUE(sink.First());
+  EXPECT_EQ(sink.First()->step, 45);
+  EXPECT_TRUE(sink.is_frozen());
+  EXPECT_EQ(*ListDirectory(directory.path()),
+            (std::vector<std::string>{"other_40-49.csv", "other_50-59.csv"}));
+  EXPECT_EQ(ReadFile(directory.path() + "/other_50-59.csv")->find("0,loss,54"), std::string::npos);
+}
+
+TEST(Sample, IsExactWhereTheTensorIsSmallAndScaledWhereItIsLarge) {
+  std::vector<float> data(100'000);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(std::sin(i));
+  const Shape sizes = {static_cast<int64_t>(data.size())}, few = {1000}, strides = {1};
+  const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
+  const TensorValues all = Measure({DType::kFloat32, bytes, few, strides}, 0, nullptr);
+  const TensorValues sample = MeasureSample({DType::kFloat32, bytes, few, strides}, 0);
+  EXPECT_DOUBLE_EQ(sample.of(Op::kNorm), all.of(Op::kNorm));
+  const TensorView large{DType::kFloat32, bytes, sizes, strides};
+  const TensorValues before = MeasureSample(large, 3);
+  EXPECT_NEAR(before.of(Op::kNorm), std::sqrt(50'000.0), 3);
+  data[0] += 1;
+  EXPECT_NE(MeasureSample(large, 3).of(Op::kDigest), before.of(Op::kDigest));
+  // One NaN outside the fixed runs is met by the moving one.
+  data[1000] = NAN;
+  double found = 0;
+  for (uint64_t turn = 0; turn < 200; ++turn) found += MeasureSample(large, turn).of(Op::kNans);
+  EXPECT_GE(found, 1);
+}
+
+}  // namespace
+}  // namespace plumbline::watch
