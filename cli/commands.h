@@ -35,6 +35,7 @@ void AddParseCommand(CLI::App& app, int& exit_status);
 void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status);
+void AddExplainCommand(CLI::App& app, int& exit_status);
 void AddTrendCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.

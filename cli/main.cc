@@ -49,6 +49,7 @@ constexpr AddCommand kCommands[] = {
     AddPrecheckCommand,
     AddRecoverCommand,
     AddRunOverflowCheckCommand,
+    AddExplainCommand,
     AddTrendCommand,
 };
 

@@ -241,6 +241,8 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                    "graph_dumps", "notebook", "precheck_result", "rank_comparison",
                    "training_comparison"),
     "watch": ("watch",),
+    "watch on pytorch": ("watch/on_pytorch",),
+    "watch files": ("watch/csv2tb",),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),
@@ -254,21 +256,26 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "native references": (),
     "hooks": ("native recorder",),
     "windows": ("native recorder", "hooks"),
-    "pytorch": ("native recorder", "hooks", "windows", "operator dumper"),
+    "pytorch": ("native recorder", "hooks", "windows", "operator dumper", "watch on pytorch"),
     "operator dumper": ("native HDF5", "windows", "pytorch"),
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
     "mindspore": ("native recorder", "native comparison", "hooks", "windows"),
     "comparison": ("native comparison",),
-    "watch": ("native comparison",),
+    "watch": ("native recorder", "hooks"),
+    "watch on pytorch": ("native recorder", "hooks", "pytorch", "watch"),
+    "watch files": ("native comparison",),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),
-    "package": ("native recorder", "comparison", "watch", "configuration check"),  # lazily
+    # Lazily.
+    "package": ("native recorder", "comparison", "watch", "watch files", "configuration check"),
 }
 # What an import inside a function may load: a framework, or what brings a native library that most
 # processes do not need.
 LAZY_IMPORTS = ("torch", "mindspore", "plumbline._compare", "plumbline._hdf5",
-                "plumbline.pytorch.operator_dump.session")
+                "plumbline.pytorch.operator_dump.session",
+                "plumbline.watch.on_pytorch.transformers_callback",
+                "plumbline.watch.on_pytorch.lightning_callback")
 
 
 def python_modules(root: Path) -> list[Path]:

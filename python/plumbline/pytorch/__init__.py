@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
-from plumbline.pytorch.monitor import TorchMonitorParts
 from plumbline.pytorch.operator_dump import dumper as dumper
 from plumbline.random_calls import RandomCalls, check_seed, start_random_table
-from plumbline.watch.trainer_mon import TrainerMonBase
 
-__all__ = ["PrecisionDebugger", "TrainerMon", "module_dump", "module_dump_end", "random_save", "seed_all"]
+if TYPE_CHECKING:
+    from plumbline.watch.on_pytorch.black_box import black_box
+    from plumbline.watch.on_pytorch.trainer_mon import TrainerMon
+
+__all__ = [
+    "PrecisionDebugger", "TrainerMon", "black_box", "module_dump", "module_dump_end",
+    "random_save", "seed_all",
+]  # fmt: skip
 
 _adapter = TorchAdapter()
+
+# Name -> the module that has it, loaded when it is first asked for.
+_LAZY = {
+    "TrainerMon": "plumbline.watch.on_pytorch.trainer_mon",
+    "black_box": "plumbline.watch.on_pytorch.black_box",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What watches a training is loaded where it is used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
 
 
 class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
     _adapter = _adapter
-
-
-class TrainerMon(TrainerMonBase):
-    __doc__ = TrainerMonBase.__doc__
-    _parts = TorchMonitorParts(_adapter)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

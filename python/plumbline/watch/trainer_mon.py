@@ -1,4 +1,4 @@
-"""TrainerMon: statistics of activations, gradients, weights and moments at every step of a training.
+"""TrainerMon: statistics of activations, gradients, weights and moments of a training by step.
 
 Size caps: the constructor and `set_monitor` have upstream's arguments.
 """

@@ -75,8 +75,9 @@ std::string_view WordOf(MonitorKind kind) {
 }  // namespace
 
 std::string_view NameOf(Fault fault) {
-  constexpr std::array<std::string_view, 13> kNames = {
-      "setting",    "gradients-not-cleared", "same-batch", "stale-weight", "weight-jump",
+  constexpr std::array<std::string_view, 14> kNames = {
+      "setting",    "gradients-not-cleared", "same-batch", "ranks-diverged", "stale-weight",
+      "weight-jump",
       "non-finite", "momentum",              "frozen",     "dead-gradient", "dead-activation",
       "activation", "loss",                  "gradient"};
   return kNames[static_cast<size_t>(fault)];
@@ -221,7 +222,7 @@ void Diagnosis::LookAtParameter(const Row& row) {
       past.moved = past.unmoved > 0 ? 1 : past.moved + 1;
       past.unmoved = 0;
     }
-    if (past.seen > kKnown && past.last > 0 && norm > kWeightJump * past.last) {
+    if (past.seen > kKnown && past.highest > 0 && norm > kWeightJump * past.highest) {
       Report(Fault::kWeight, previous_, row,
              fmt::format("parameter {} jumped in one step: its norm went from {:.6g} to {:.6g}",
                          name, past.last, norm));
@@ -230,6 +231,7 @@ void Diagnosis::LookAtParameter(const Row& row) {
   past.digests.emplace_back(step_, digest);
   if (past.digests.size() > kDigestWindow) past.digests.pop_front();
   past.last = norm;
+  if (std::isfinite(norm)) past.highest = std::max(past.highest, norm);
 }
 
 std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double factor,

@@ -26,6 +26,7 @@ enum class Fault : uint8_t {
   kSetting,         // learning rate, momentum or decay of the optimizer jumped
   kNotCleared,      // gradients of the step before were still there
   kSameBatch,       // the model got the same input again
+  kDiverged,        // ranks that had the same parameters have others
   kStale,           // a parameter went back to values it had before
   kWeight,          // a parameter jumped
   kNonFinite,       // NaN or infinity

@@ -20,8 +20,8 @@ import torch
 from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
-from plumbline.pytorch.monitor import TorchMonitorParts, is_recomputing
 from plumbline.watch.monitor_parts import Handle
+from plumbline.watch.on_pytorch.monitor_parts import TorchMonitorParts, is_recomputing
 
 # Optimizers whose state follows from its settings in the way that the native rules know.
 _ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")
@@ -73,11 +73,11 @@ def black_box(
 def _of_trainer(trainer: Any, make: Callable[..., Any]) -> Any:
     package = type(trainer).__module__.split(".")[0]
     if hasattr(trainer, "add_callback"):
-        from plumbline.pytorch import transformers_callback
+        from plumbline.watch.on_pytorch import transformers_callback
 
         return transformers_callback.attach(trainer, make)
     if package in ("lightning", "pytorch_lightning"):
-        from plumbline.pytorch import lightning_callback
+        from plumbline.watch.on_pytorch import lightning_callback
 
         return lightning_callback.attach(trainer, make)
     raise ValueError(f"black_box: model is a {type(trainer).__qualname__} (expected a "

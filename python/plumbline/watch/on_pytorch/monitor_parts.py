@@ -116,11 +116,11 @@ class TorchMonitorParts:
 
 def _state_owner(parameter: Any, optimizer: Any) -> Any:
     for low, high in _OWNERS:
-        for group, owners in zip(getattr(optimizer, low, ()), getattr(optimizer, high, ()),
-                                 strict=False):
-            for one, owner in zip(group, owners, strict=False):
-                if one is parameter:
-                    return owner
+        groups = zip(getattr(optimizer, low, ()), getattr(optimizer, high, ()), strict=False)
+        pairs = (pair for group in groups for pair in zip(*group, strict=False))
+        for one, owner in pairs:
+            if one is parameter:
+                return owner
     return parameter
 
 

@@ -1,0 +1,1 @@
+"""Watching trainings of PyTorch."""
