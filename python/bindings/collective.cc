@@ -40,6 +40,14 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
                             size_t nargsf, PyObject* kwnames) {
   ThreadState& thread = ThisThread();
   capture::CallRecorder& calls = recorder_.calls();
+  const CallWatch* watch = recorder_.watch();
+  if (watch != nullptr && watch->is_open()) {
+    // Never run a second time, and nothing inside it is looked at.
+    ++thread.in_api;
+    PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
+    --thread.in_api;
+    return result;
+  }
   if (thread.in_api > 0 || !calls.Records(thread)) {
     return PyObject_Vectorcall(original, args, nargsf, kwnames);
   }

@@ -43,13 +43,6 @@ bool KeywordIs(PyObject* kwnames, PyObject* const* values, std::string_view name
   return false;
 }
 
-// `kwnames`: tuple or null.
-capture::WriteHints HintsOf(PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
-  return {.has_out = KeywordIs(kwnames, args + count, "out", nullptr),
-          .is_in_place = KeywordIs(kwnames, args + count, "inplace", Py_True),
-          .ends_in_true = count > 1 && args[count - 1] == Py_True};
-}
-
 PyObject* CallInside(ThreadState& thread, PyObject* original, PyObject* const* args, size_t nargsf,
                      PyObject* kwnames) {
   ++thread.in_api;
@@ -59,6 +52,12 @@ PyObject* CallInside(ThreadState& thread, PyObject* original, PyObject* const* a
 }
 
 }  // namespace
+
+capture::WriteHints HintsOf(PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+  return {.has_out = KeywordIs(kwnames, args + count, "out", nullptr),
+          .is_in_place = KeywordIs(kwnames, args + count, "inplace", Py_True),
+          .ends_in_true = count > 1 && args[count - 1] == Py_True};
+}
 
 ThreadState& ThisThread() {
   // Recording state belongs to a thread, and the wrapped APIs have no argument to carry it.
@@ -95,6 +94,7 @@ capture::StackInfo Recorder::UseStack() {
 
 PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
                             PyObject* kwnames) {
+  if (watch_ != nullptr) return watch_->Call(api, original, args, nargsf, kwnames);
   ThreadState& thread = ThisThread();
   if (!calls_.RecordsApi(thread)) return PyObject_Vectorcall(original, args, nargsf, kwnames);
   const ModeOff mode_off(hooks_, thread);

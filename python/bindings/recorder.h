@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backward_call.h"
+#include "call_watch.h"
 #include "capture/call_recorder.h"
 #include "capture/tensor_cache.h"
 #include "capture/tensor_recorder.h"
@@ -29,6 +30,9 @@
 #include "values.h"
 
 namespace plumbline::python {
+
+// What the arguments of a call say of what it writes to. `kwnames`: tuple or null.
+capture::WriteHints HintsOf(PyObject* const* args, Py_ssize_t count, PyObject* kwnames);
 
 class Recorder final : public TensorSink,
                        public BackwardSink,
@@ -62,6 +66,10 @@ class Recorder final : public TensorSink,
   // a new reference or null with its exception set.
   PyObject* CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
                     PyObject* kwnames);
+
+  // From now on calls of APIs go to `watch`, and nothing is recorded.
+  void set_watch(std::unique_ptr<CallWatch> watch) { watch_ = std::move(watch); }
+  [[nodiscard]] const CallWatch* watch() const { return watch_.get(); }
 
   // Module events. Enter returns the call number and sets *token for Leave; inputs are read here.
   uint32_t EnterModule(uint32_t id, PyObject* module, PyObject* args, PyObject* kwargs,
@@ -149,6 +157,7 @@ class Recorder final : public TensorSink,
   // or type, dtype and shape with absent statistics.
   void PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out);
 
+  std::unique_ptr<CallWatch> watch_;  // null: calls are recorded
   FrameworkTypes types_;
   FrameworkHooks hooks_;
   capture::CallRecorder calls_;

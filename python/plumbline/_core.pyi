@@ -1,6 +1,6 @@
 """Native core of plumbline."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class UnsupportedError(RuntimeError):
@@ -171,3 +171,79 @@ class PatchSet:
 
 def original_of(arg: object, /) -> object:
     """The wrapped callable of a probe, or None."""
+
+class CheckedCall:
+    """A call, as rows name it."""
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def backward(self) -> CheckedCall:
+        """The same call under the name of its way back."""
+
+class PerturbedOutput:
+    """The two runs of a call, compared."""
+
+    @property
+    def is_consistent(self) -> bool: ...
+
+    @property
+    def problem(self) -> str: ...
+
+class PerturbationCheck:
+    """Runs of calls with changed inputs, compared and written down."""
+
+    def __init__(self, recorder: Recorder, config: Config, framework: str) -> None: ...
+
+    @property
+    def modes(self) -> list[str]: ...
+
+    @property
+    def fixes(self) -> bool: ...
+
+    @property
+    def is_backward(self) -> bool: ...
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    def begin(self, step: int, rank: int | None) -> None: ...
+
+    def end_step(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def watch(self, before: object, after: object) -> None:
+        """From now on the recorder's probes call these around the original."""
+
+    def set_open(self, arg: bool, /) -> None: ...
+
+    def preheat(self, arg: CheckedCall, /) -> int:
+        """0: the call is only counted; 1: compared; 2: with the CPU, too."""
+
+    def add_sample(self, arg0: PerturbedOutput, arg1: bool, /) -> None: ...
+
+    def perturb(self, mode: str, source: object, target: object, seed: int) -> str:
+        """
+        Writes the perturbed values of `source` into `target`, a CPU tensor of the same shape; why that cannot be done, or an empty text.
+        """
+
+    def compare(self, call: CheckedCall, mode: str, original: object | None, second: object | None) -> PerturbedOutput: ...
+
+    def compare_cpu(self, call: CheckedCall, mode: str, original: object | None, golden: object | None) -> PerturbedOutput: ...
+
+    def wants_expected(self, arg: PerturbedOutput, /) -> bool: ...
+
+    def explain(self, comparison: PerturbedOutput, exact: object | None, changed: object | None) -> None: ...
+
+    def report(self, arg: PerturbedOutput, /) -> None: ...
+
+    def skip(self, arg0: CheckedCall, arg1: str, arg2: str, /) -> None: ...
+
+    def fixed(self, call: CheckedCall, original: list, replacement: list) -> None: ...
+
+    def guarded(self, work: Callable) -> None:
+        """Calls it as plumbline's own work, which raises nothing."""

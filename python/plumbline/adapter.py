@@ -73,6 +73,9 @@ class Adapter(Protocol):
     def kernel_dump_device(self) -> Any:
         """What dumps a device's kernels (init_dump, set_dump, finalize_dump); or None."""
 
+    def second_runs(self) -> Any:
+        """What running a call again takes: `plumbline.watch.perturbation.SecondRuns`."""
+
     def watch_calls(self, module: Any, callback: Callable[..., None]) -> Any:
         """Calls `callback` before every call of `module`; returns a handle with `remove()`."""
 

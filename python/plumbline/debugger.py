@@ -15,6 +15,7 @@ from plumbline import _core
 from plumbline.adapter import Adapter
 from plumbline.call_window import CallWindow, Settings, Window
 from plumbline.token_window import check_token_range
+from plumbline.watch.perturbation import PerturbationWindow
 
 
 class DebuggerBase:
@@ -25,8 +26,8 @@ class DebuggerBase:
 
     Args:
         config_path: config.json; without it the defaults with the arguments below.
-        task: "statistics", "tensor", "structure", "overflow_check" or "nan_check"; wins over the
-            file.
+        task: "statistics", "tensor", "structure", "overflow_check", "nan_check" or
+            "free_benchmark"; wins over the file.
         dump_path: output directory; wins over the file.
         level: "L0" (modules), "L1" (APIs), "mix" (both), "L2" (the operators below the one call
             that `list` names) or "debug" (what `save()` is given); wins over the file.
@@ -217,6 +218,8 @@ class DebuggerBase:
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """How this process is recorded; a framework that has another way overrides it."""
+        if _core.load_config(*settings).task == "free_benchmark":
+            return PerturbationWindow(settings, self._adapter, model)
         return CallWindow(settings, self._adapter, model)
 
     def _close(self) -> None:

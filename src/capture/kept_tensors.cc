@@ -35,7 +35,8 @@ Writes WritesOf(std::string_view api, const WriteHints& hints) {
   if (hints.is_in_place) return Writes::kEverything;
   if (IsOneOf(name, kOverwriting)) return Writes::kOverwritten;
   if (name.ends_with("_")) return Writes::kFirst;
-  if (name.ends_with("batch_norm") || name == "instance_norm") return Writes::kRunningStats;
+  const bool is_batch_norm = name.find("batch_norm") != std::string_view::npos;
+  if (is_batch_norm || name == "instance_norm") return Writes::kRunningStats;
   // relu(x, True), dropout(x, 0.5, True, True): the last positional argument is `inplace`.
   if (hints.ends_in_true && api.starts_with("Functional.")) return Writes::kFirst;
   return Writes::kNothing;

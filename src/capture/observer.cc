@@ -85,6 +85,11 @@ StartOutcome Observer::Start(std::optional<int> rank) {
   const bool debug = config_.level == Level::kDebug;
   if (!debug && !WantsStep(config_, step_)) return StartOutcome::kNotSelected;
   if (!WantsRank(config_, rank)) return StartOutcome::kNotSelected;
+  if (config_.task == Task::kFreeBenchmark) {
+    // No entries are recorded, and no file is there before there is something to say.
+    run_directory_ = run_layout::RankDirectory(config_.dump_path, step_, rank);
+    return StartOutcome::kCollecting;
+  }
   if (writer_ == nullptr) {
     RunOptions options;
     options.header.task =

@@ -9,6 +9,7 @@
 
 #include "base/file/file.h"
 #include "config/options.h"
+#include "config/perturbation_options.h"
 #include "config/selection.h"
 
 namespace plumbline {
@@ -178,8 +179,9 @@ using settings::Option;
 using settings::ParseJson;
 
 // Applies the rows of one section in order. Values that are null, and absent keys, keep the default
-// in Config.
-Status ApplySection(std::string_view section, const Json& object, Config& config) {
+// in Config. Ends at the first error unless `errors` takes them all.
+Status ApplySection(std::string_view section, const Json& object, Config& config,
+                    std::vector<Error>* errors = nullptr) {
   const settings::Sections bit = settings::SectionNamed(section);
   for (const Option& option : settings::Options()) {
     if ((option.sections & bit) == 0) continue;
@@ -187,8 +189,22 @@ Status ApplySection(std::string_view section, const Json& object, Config& config
     if (value == nullptr || value->is_null()) continue;
     const std::string field =
         section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
-    PL_TRY(option.apply(field, *value, config));
+    Status applied = option.apply(field, *value, config);
+    if (applied) continue;
+    if (errors == nullptr) return applied;
+    errors->push_back(applied.error());
   }
+  return {};
+}
+
+// The section of task free_benchmark, whose errors are told all at once.
+Status ApplyPerturbations(const Json* values, Config& config) {
+  std::vector<Error> errors;
+  if (values != nullptr) {
+    PL_TRY(ApplySection(TaskName(config.task), *values, config, &errors));
+  }
+  for (Error& error : settings::WrongPerturbations(config)) errors.push_back(std::move(error));
+  if (!errors.empty()) return settings::Joined(errors);
   return {};
 }
 
@@ -219,10 +235,15 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
   settings::WarnOfUnknownKeys("", json, config.warnings);
   PL_TRY(ApplySection("", json, config));
   const std::string_view section = TaskName(config.task);
-  const Json* const values = json.Find(section);
-  if (values != nullptr && !values->is_null()) {
+  const Json* values = json.Find(section);
+  if (values != nullptr && values->is_null()) values = nullptr;
+  if (values != nullptr) {
     if (!values->is_object()) return Invalid(section, *values, "an object { ... }");
     settings::WarnOfUnknownKeys(section, *values, config.warnings);
+  }
+  if (config.task == Task::kFreeBenchmark) {
+    PL_TRY(ApplyPerturbations(values, config));
+  } else if (values != nullptr) {
     PL_TRY(ApplySection(section, *values, config));
   }
   PL_TRY(settings::Reconcile(config));
@@ -243,6 +264,8 @@ std::string_view TaskName(Task task) {
       return "overflow_check";
     case Task::kNanCheck:
       return "nan_check";
+    case Task::kFreeBenchmark:
+      return "free_benchmark";
     case Task::kStatistics:
       break;
   }

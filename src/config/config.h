@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/perturbation.h"
 #include "plumbline/result.h"
 
 namespace plumbline {
@@ -26,7 +27,14 @@ Status CheckDumpPath(const std::string& dump_path);
 
 // The configuration itself.
 
-enum class Task : uint8_t { kStatistics, kTensor, kStructure, kOverflowCheck, kNanCheck };
+enum class Task : uint8_t {
+  kStatistics,
+  kTensor,
+  kStructure,
+  kOverflowCheck,
+  kNanCheck,
+  kFreeBenchmark,  // no entries: calls are run a second time (config/perturbation.h)
+};
 // kL2: the operators below one call of an API.
 enum class Level : uint8_t { kL0, kL1, kL2, kMix, kDebug };
 enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor };
@@ -73,6 +81,7 @@ struct Config {
   bool counts_origins_only = false;  // overflow_check: hits with non-finite inputs do not count
   std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries
                            // that differ from it are stored
+  PerturbationConfig perturbation;  // of task free_benchmark
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 

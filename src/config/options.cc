@@ -9,6 +9,7 @@
 #include "base/file/file.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "config/perturbation_options.h"
 
 namespace plumbline::settings {
 
@@ -196,7 +197,7 @@ constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
 constexpr std::string_view kCounts[] = {"all", "origin"};
 constexpr size_t kMaxDataModes = 4;
 constexpr std::string_view kBuiltTasks =
-    "statistics, tensor, structure, overflow_check or nan_check";
+    "statistics, tensor, structure, overflow_check, nan_check or free_benchmark";
 
 }  // namespace
 
@@ -211,7 +212,7 @@ Status SetTask(std::string_view field, const Json& value, Config& config) {
                              field, task, kBuiltTasks));
   }
   for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure, Task::kOverflowCheck,
-                           Task::kNanCheck}) {
+                           Task::kNanCheck, Task::kFreeBenchmark}) {
     if (task != TaskName(built)) continue;
     config.task = built;
     return {};
@@ -335,13 +336,14 @@ constexpr Sections kStatistics = 2;
 constexpr Sections kTensor = 4;
 constexpr Sections kOverflow = 8;
 constexpr Sections kNan = 16;
+constexpr Sections kPerturbed = 32;
 constexpr Sections kRecording = kStatistics | kTensor;
 constexpr Sections kEveryTask = kRecording | kOverflow | kNan;
 
 constexpr std::pair<Sections, std::string_view> kNames[] = {
     {kTop, ""},          {kStatistics, "statistics"},
     {kTensor, "tensor"}, {kOverflow, "overflow_check"},
-    {kNan, "nan_check"},
+    {kNan, "nan_check"}, {kPerturbed, "free_benchmark"},
 };
 
 constexpr std::string_view kNoEffectYet =
@@ -360,7 +362,8 @@ constexpr Option kOptions[] = {
     {kTop, "task", SetTask, "string", "`statistics`",
      "`statistics`; `tensor`: also one file per tensor; `structure`: no values, only which call "
      "happened where; `overflow_check`, `nan_check`: [search for NaN and "
-     "Inf](../how-to/overflow.md). The other tasks of upstream are known but not built yet"},
+     "Inf](../how-to/overflow.md); `free_benchmark`: [calls run twice](perturbation-check.md). The "
+     "other tasks of upstream are known but not built yet"},
     {kTop, "dump_path", Assign<&Config::dump_path, AsString>, "string", "required",
      "output directory; its absolute path may hold letters, digits and `_./-`, at most 4096 "
      "bytes, and must not be a link"},
@@ -368,7 +371,7 @@ constexpr Option kOptions[] = {
      "`L0` modules, `L1` APIs, `mix` both, `debug` what `PrecisionDebugger.save()` is given, `L2` "
      "[the operators below one call](../how-to/operators.md): `list` names it, `scope` is not "
      "allowed. Task `structure` uses `mix` unless the level is `L0`, with a warning. "
-     "`overflow_check` takes `L0`, `L1`, `mix`; `nan_check` takes `L1`"},
+     "`overflow_check` takes `L0`, `L1`, `mix`; `nan_check` and `free_benchmark` take `L1`"},
     {kTop, "enable_dataloader", SetDataloader, "bool", "false", "each batch is a step; deprecated"},
     {kTop, "async_dump", Assign<&Config::async_dump, AsBool>, "bool", "false",
      "the files of a step are written in the background, see "
@@ -437,6 +440,35 @@ constexpr Option kOptions[] = {
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
     {kNan, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings", "`[]`",
      "hits whose name contains one of the strings get statistics and tensor files"},
+    {kPerturbed, "scope", SetPerturbedScope, "list of strings", "`[]`",
+     "complete names of the calls to check; not together with `list`"},
+    {kPerturbed, "list", SetPerturbedList, "list of strings", "`[]` (all)",
+     "substrings of names; with MindSpore also complete names such as `mindspore.mint.div`"},
+    {kPerturbed, "fuzz_device", SetFuzzDevice, "string", "`npu`",
+     "`npu`: the second run is on the same device; `gpu`, `cuda` and `device` mean the same. "
+     "`cpu`: on the CPU, with `to_cpu` and only with it"},
+    {kPerturbed, "pert_mode", SetPerturbations, "string or list of strings", "`improve_precision`",
+     "`improve_precision`, `add_noise`, `bit_noise`, `change_value`, `no_change`, `to_cpu`; of a "
+     "list, each call is run with every one"},
+    {kPerturbed, "handler_type", SetHandler, "string", "`check`",
+     "`check` reports; `fix` returns the output of the second run, with `improve_precision` or "
+     "`to_cpu`, `forward` and no preheat"},
+    {kPerturbed, "fuzz_level", SetFuzzLevel, "string", "`L1`", "nothing else is there"},
+    {kPerturbed, "fuzz_stage", SetFuzzStage, "string", "`forward`",
+     "`forward`: outputs are compared; `backward`: gradients"},
+    {kPerturbed, "if_preheat", SetPreheat, "bool", "false",
+     "thresholds are adapted by comparing some calls with the CPU; PyTorch"},
+    {kPerturbed, "preheat_step", SetPreheatStep, "integer", "15", "steps of that, at least 1"},
+    {kPerturbed, "max_sample", SetMaxSample, "integer", "20",
+     "calls of one API compared with the CPU in one step, at most"},
+    {kPerturbed, "noise", SetNoise, "string", "`absolute`",
+     "what `add_noise` adds: `absolute`, a constant; `ulp`: the next number up or down, by chance"},
+    {kPerturbed, "nan_mismatch", SetNonFinite, "bool", "true",
+     "false: NaN and Inf count as no difference, as upstream counts them"},
+    {kPerturbed, "threshold_file", SetThresholdFile, "string", "none",
+     "a `free_benchmark_threshold.json` that an earlier preheat wrote"},
+    {kPerturbed, "cotangent", SetCotangent, "string", "by framework",
+     "`ones` or `real`: accepted; PyTorch takes the gradient that arrives, MindSpore ones"},
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ from plumbline.pytorch.batches import BatchHooks
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
+from plumbline.pytorch.perturbation import TorchRuns
 from plumbline.pytorch.values import describe, describe_tensor, to_host
 from plumbline.random_calls import seed_process
 
@@ -77,6 +78,10 @@ class TorchAdapter(HookedAdapter):
     def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
         """A dispatch mode."""
         return OperatorRecords(recorder)
+
+    def second_runs(self) -> TorchRuns:
+        """For the perturbation check."""
+        return TorchRuns()
 
     def next_node_number(self) -> int:
         return torch._C._autograd._get_sequence_nr()
