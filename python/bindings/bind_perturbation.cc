@@ -284,16 +284,17 @@ void Checker::WalkCpu(PyObject* original, PyObject* golden, Place place,
     out->rows.push_back(std::move(row));
     return;
   }
-  const perturb::CpuVerdict verdict = perturb::CompareWithCpu(a.host.view(), b.host.view());
-  if (!verdict.is_golden_finite) {
+  const bool sees_non_finite = check_->config().sees_non_finite;
+  const perturb::CpuVerdict verdict =
+      perturb::CompareWithCpu(a.host.view(), b.host.view(), sees_non_finite);
+  if (!verdict.is_golden_finite && !sees_non_finite) {
     LogWarning(fmt::format("perturbation check: {}: the output of the CPU holds NaN or Inf and is "
                            "not compared",
                            out->call.name));
   }
   out->tolerance = check_->Rule(b.host.dtype).tolerance;
   if (verdict.is_consistent) return;
-  row.difference =
-      Difference{.max_rel = verdict.relative, .word = {}, .change = verdict.relative};
+  row.difference = verdict.difference;
   out->rows.push_back(std::move(row));
 }
 

@@ -48,7 +48,7 @@ class TorchRuns:
     def obstacle(self, tensors: list[torch.Tensor]) -> str:
         for tensor in tensors:
             if type(tensor) not in _PLAIN:
-                return f"an input is a {type(tensor).__name__}"
+                return f"an input is of class {type(tensor).__name__}"
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
                 return "an input has no plain memory"
             if tensor.is_cuda and torch.cuda.is_current_stream_capturing():

@@ -20,7 +20,7 @@ from plumbline.call_window import CallWindow
 
 _MOST_NESTING = 10
 _MOST_EXACT_ELEMENTS = 1 << 26  # of the inputs of a run in float64
-_SEEDS = (1, 2)  # of estimates of rounding
+_SEEDS = (1, 2, 3)  # of estimates of rounding
 _NOISE = ("add_noise", "bit_noise", "change_value")
 _KNOWN_OPERATORS = "Aten."
 
@@ -349,9 +349,10 @@ class PerturbedCalls:
                 self.check.explain(comparison, base, run(self._inputs(call, rounded(seed))))
             again = self._add_noise(call, mode)[0] if mode in _NOISE else None
             if again is not None:
-                again.args = _mapped(framework, again.args, double_floats)
-                again.kwargs = _mapped(framework, again.kwargs, double_floats)
-                self.check.explain(comparison, base, run(again))
+                of = {key: double_floats(tensor) for key, tensor in again.of.items()}
+                args, kwargs = (_mapped(framework, value, lambda tensor: of[id(tensor)])
+                                for value in (call.args, call.kwargs))
+                self.check.explain(comparison, base, run(_Inputs(args, kwargs, of)))
         except Exception as error:
             _core.log_info(f"perturbation check: {call.facts.name}: no estimate of what is "
                            f"expected: {_first_line(error)}")

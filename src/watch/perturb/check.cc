@@ -147,11 +147,11 @@ std::string_view Check::StageText() const {
   return config().is_backward ? "backward" : "forward";
 }
 
-// Up to 8 times what the operator itself makes of the change, and what the threshold forgives, is
+// Up to 4 times what the operator itself makes of the change, and what the threshold forgives, is
 // explained: the change of a right implementation also holds its rounding.
 double Check::ExcessOf(const Comparison& comparison, const OutputRow& row,
                        const Expected& expected) {
-  constexpr double kSlack = 8;
+  constexpr double kSlack = 4;
   if (!row.difference || !expected) return kInfinite;
   const std::string_view word = row.difference->word;
   if (word == "nan_mismatch" || word == "inf_mismatch") {
@@ -205,6 +205,7 @@ void Check::Report(const Comparison& comparison, const Expected& expected) {
                                  ExpectedText(expected)};
     files_.Append(kRowsName, RowColumns(), CsvLine(std::span<const std::string>(cells)));
   }
+  if (!expected) ++tally.unknown;
   if (expected && !is_explained) ++tally.unexplained;
 }
 
@@ -282,11 +283,12 @@ void Check::WriteSummary() {
 }
 
 void Check::LogAnswer() const {
-  uint64_t calls = 0, inconsistent = 0, unexplained = 0, skipped = 0, fixed = 0;
+  uint64_t calls = 0, inconsistent = 0, unexplained = 0, unknown = 0, skipped = 0, fixed = 0;
   for (const auto& [key, tally] : tallies_) {
     calls += tally.calls;
     inconsistent += tally.inconsistent;
     unexplained += tally.unexplained;
+    unknown += tally.unknown;
     skipped += tally.skipped;
     fixed += tally.fixed;
   }
@@ -299,10 +301,12 @@ void Check::LogAnswer() const {
     LogInfo(fmt::format("perturbation check: {} compared, no output moved too far{}. See {}",
                         CountText(calls, "call"), left, where));
   } else {
+    const std::string guess =
+        unknown == 0 ? "" : fmt::format(", {} without an estimate of that", unknown);
     LogWarning(fmt::format("perturbation check: {} of {} moved too far, {} more than the "
-                           "operator's own condition explains{}. See {}",
-                           inconsistent, CountText(calls, "compared call"), unexplained, left,
-                           where));
+                           "operator's own condition explains{}{}. See {}",
+                           inconsistent, CountText(calls, "compared call"), unexplained, guess,
+                           left, where));
   }
   for (const auto& [entry, hits] : listed_) {
     if (hits == 0) LogWarning(fmt::format("perturbation check: list: no call is named {}", entry));

@@ -86,7 +86,8 @@ class Check {
 
   using Key = std::tuple<std::string, Perturbation>;
   struct Tally {
-    uint64_t calls = 0, inconsistent = 0, unexplained = 0, skipped = 0, fixed = 0;
+    uint64_t calls = 0, inconsistent = 0, unexplained = 0, unknown = 0, skipped = 0,
+             fixed = 0;
     double max_rel = 0;
     std::string worst;     // text of max_rel of the worst row
     std::string expected;  // text of that row

@@ -9,6 +9,7 @@
 
 #include "kernels/kernel_table.h"
 #include "tensor/element_value.h"
+#include "watch/perturb/noise.h"
 #include "watch/perturb/strided_pair.h"
 
 namespace plumbline::perturb {
@@ -215,22 +216,27 @@ double LimitOf(DType dtype) {
 
 struct CpuSums {
   double absolute = 0, relative = 0, balance = 0, largest = 0;
-  uint64_t count = 0;
+  uint64_t count = 0, nan_mismatches = 0, inf_mismatches = 0;
   bool is_golden_finite = true;
 };
 
-void AddCpuPair(double actual, double golden, CpuSums* sums) {
+void AddCpuPair(double actual, double golden, const RatioRule& rule, CpuSums* sums) {
   if (!std::isfinite(golden)) sums->is_golden_finite = false;
+  if (rule.sees_non_finite && !(std::isfinite(golden) && std::isfinite(actual))) {
+    const bool any_nan = std::isnan(actual) || std::isnan(golden);
+    if (std::isnan(actual) != std::isnan(golden)) ++sums->nan_mismatches;
+    if (!any_nan && actual != golden) ++sums->inf_mismatches;
+    return;
+  }
   if (!std::isfinite(actual)) actual = 1;
   const double error = actual - golden;
   const double magnitude = std::abs(golden);
-  const double relative = std::abs(error) / magnitude;
   if (std::abs(actual) < 1) {
     sums->absolute = std::max(sums->absolute, std::abs(error));
   } else {
-    sums->relative = std::max(sums->relative, relative);
+    sums->relative = std::max(sums->relative, std::abs(error) / magnitude);
   }
-  if (magnitude > 0) sums->largest = std::max(sums->largest, relative);
+  sums->largest = std::max(sums->largest, std::abs(error) / std::max(magnitude, rule.tolerance));
   sums->balance += error / (magnitude >= 1 ? magnitude : 1);
   ++sums->count;
 }
@@ -288,8 +294,12 @@ double ThresholdOf(std::optional<DType> dtype, Perturbation mode) {
   return dtype == DType::kBFloat16 ? 1.004 : 1.0002;
 }
 
-CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden) {
+CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden,
+                          bool sees_non_finite) {
   constexpr double kBalance = 1e-4;
+  const RatioRule rule{.tolerance = ToleranceOf(golden.dtype),
+                       .sees_non_finite = sees_non_finite,
+                       .is_mindspore = false};
   CpuSums sums;
   const Side left{actual.data, actual.strides, InfoOf(actual.dtype).size_bytes};
   const Side right{golden.data, golden.strides, InfoOf(golden.dtype).size_bytes};
@@ -302,13 +312,17 @@ CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden) {
             a);
       Widen(golden.dtype, run.right + static_cast<int64_t>(i) * run.right_step, run.right_step,
             count, b);
-      for (size_t k = 0; k < count; ++k) AddCpuPair(a[k], b[k], &sums);
+      for (size_t k = 0; k < count; ++k) AddCpuPair(a[k], b[k], rule, &sums);
     }
   });
   CpuVerdict verdict{.is_consistent = true,
                      .is_golden_finite = sums.is_golden_finite,
-                     .relative = sums.largest};
-  if (!sums.is_golden_finite || sums.count == 0) return verdict;
+                     .difference = {.max_rel = sums.largest, .word = {}, .change = sums.largest}};
+  if (sums.nan_mismatches > 0) verdict.difference.word = "nan_mismatch";
+  if (sums.nan_mismatches == 0 && sums.inf_mismatches > 0) verdict.difference.word = "inf_mismatch";
+  verdict.is_consistent = verdict.difference.word.empty();
+  const bool is_skipped = !sees_non_finite && !sums.is_golden_finite;
+  if (!verdict.is_consistent || is_skipped || sums.count == 0) return verdict;
   const double limit = LimitOf(actual.dtype);
   const double balance = std::abs(sums.balance / static_cast<double>(sums.count));
   verdict.is_consistent =

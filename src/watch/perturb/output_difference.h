@@ -54,12 +54,14 @@ double ThresholdOf(std::optional<DType> dtype, Perturbation mode);
 // The comparison with a run on the CPU (to_cpu, preheat).
 struct CpuVerdict {
   bool is_consistent = true;
-  bool is_golden_finite = true;  // else nothing was compared
-  double relative = 0;           // largest measured error
+  bool is_golden_finite = true;  // else, unless `sees_non_finite`, nothing was compared
+  Difference difference;         // max_rel and change: largest |a - g| / max(|g|, tol)
 };
-// `actual` is the original output, `golden` that of the CPU. Elements of `actual` that are not
-// finite count as 1; memory is only read. Requires: equal sizes.
-CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden);
+// `actual` is the original output, `golden` that of the CPU. Pairs of the same NaN or Inf are left
+// out; other such elements are a difference. Without `sees_non_finite`, as upstream: those of
+// `actual` count as 1, one of `golden` makes all consistent. Requires: equal sizes.
+CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden,
+                          bool sees_non_finite);
 
 // How an output was replaced (handler_type fix).
 struct Replacement {
