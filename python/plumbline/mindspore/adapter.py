@@ -15,6 +15,7 @@ from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
 from plumbline.mindspore.jit import JitCalls
+from plumbline.mindspore.perturbation import MindSporeRuns
 from plumbline.mindspore.values import DTYPES, describe, describe_tensor, to_host
 from plumbline.random_calls import seed_process
 
@@ -84,6 +85,10 @@ class MindSporeAdapter(HookedAdapter):
         raise _core.UnsupportedError(
             "level: L2 is not there for MindSpore in PyNative mode. Use level L1 or mix"
         )
+
+    def second_runs(self) -> MindSporeRuns:
+        """For the perturbation check."""
+        return MindSporeRuns()
 
     def next_node_number(self) -> int:
         raise _core.UnsupportedError("level: L2 is not there for MindSpore in PyNative mode")

@@ -42,10 +42,14 @@ class TorchRuns:
     def version(self, tensor: torch.Tensor) -> int:
         return 0 if tensor.is_inference() else tensor._version
 
+    def may_be_written(self, api: str, tensor: torch.Tensor) -> bool:
+        """Arguments and names say it."""
+        return False
+
     def memory(self, tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)
 
-    def obstacle(self, tensors: list[torch.Tensor]) -> str:
+    def obstacle(self, api: str, tensors: list[torch.Tensor]) -> str:
         for tensor in tensors:
             if type(tensor) not in _PLAIN:
                 return f"an input is of class {type(tensor).__name__}"
@@ -130,13 +134,16 @@ class TorchRuns:
         host = tensor.detach().cpu()
         return host.float() if host.dtype in _NARROW else host
 
-    def replace(self, output: torch.Tensor, second: torch.Tensor, aliases: str) -> None:
-        """The graph stays that of the first run, with the values that it saved."""
+    def replaced(
+        self, output: torch.Tensor, second: torch.Tensor, aliases: str
+    ) -> torch.Tensor:
+        """`output` itself: the graph stays that of the first run, with the values that it saved."""
         values = second.detach().to(output.device, output.dtype)
         if aliases == "written":
             output.data.copy_(values)
         elif not aliases:
             output.data = values
+        return output
 
     def gradient_hook(self, output: Any, run: Callable[[Any], None]) -> list[int]:
         tensors = list(_flat(output))

@@ -29,7 +29,7 @@ class SecondRuns(Protocol):
     """What a framework gives for running a call again."""
 
     has_backward_hooks: bool
-    """Gradients are compared when the training computes them; else right after the call."""
+    """Gradients are compared when the training computes them; else when the window closes."""
 
     def is_tensor(self, value: object) -> bool: ...
     def is_floating(self, tensor: Any) -> bool: ...
@@ -42,11 +42,14 @@ class SecondRuns(Protocol):
     def version(self, tensor: Any) -> int:
         """A number that changes when the values do, as far as the framework tells."""
 
+    def may_be_written(self, api: str, tensor: Any) -> bool:
+        """Whether the call may write to it though neither its name nor its arguments say so."""
+
     def memory(self, tensor: Any) -> Any:
         """Equal for tensors that share memory."""
 
-    def obstacle(self, tensors: list[Any]) -> str:
-        """Why a call with these must not run a second time; empty: it may."""
+    def obstacle(self, api: str, tensors: list[Any]) -> str:
+        """Why a call of it with these must not run a second time; empty: it may."""
 
     def quiet(self) -> AbstractContextManager[Any]:
         """Nothing inside is seen by autograd, or by modes and overrides of the user."""
@@ -79,8 +82,8 @@ class SecondRuns(Protocol):
     def on_cpu(self, tensor: Any) -> Any:
         """On the CPU, narrow floats as float32."""
 
-    def replace(self, output: Any, second: Any, aliases: str) -> None:
-        """Gives `output` the values of `second`; aliases: "", "view" or "written" of an input."""
+    def replaced(self, output: Any, second: Any, aliases: str) -> Any:
+        """`output` with the values of `second`; aliases: "", "view" or "written" of an input."""
 
     def gradient_hook(self, output: Any, run: Callable[[Any], None]) -> list[int]:
         """Calls `run(gradients)` before the way back of the first output; which outputs they
@@ -132,6 +135,14 @@ class PerturbedCalls:
         self._seed = 0
         self.check.watch(self.before, self.after)
 
+    def end_window(self) -> None:
+        """Computes gradients of a framework without hooks: not inside a gradient of the user."""
+        if self._framework.has_backward_hooks:
+            return
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            self.check.guarded(lambda one=call: self._gradients_arrived(one, None, None))
+
     def end_step(self) -> None:
         """Gradients that did not arrive do not count; writes the summary."""
         for call in self._waiting:
@@ -164,8 +175,8 @@ class PerturbedCalls:
             call.random = framework.random(call.tensors, (*args, *kwargs.values()))
             return call
 
-    def after(self, call: _Call, output: Any) -> None:
-        """It has run."""
+    def after(self, call: _Call, output: Any) -> Any:
+        """It has run; what takes the place of its output, or None."""
         framework = self._framework
         with framework.quiet():
             after = framework.random(call.tensors, (*call.args, *call.kwargs.values()))
@@ -177,23 +188,25 @@ class PerturbedCalls:
                 self._writers.add(call.facts.api)
                 self._skip(call.facts, "it changed an input that was not known to change; later "
                                        "calls are examined")
-                return
+                return None
             if self.check.is_backward:
                 self._await_gradients(call, output)
-                return
+                return None
+            replaced = None
             for mode in self._modes:
-                self._examine(call, mode, output)
+                replaced = self._examine(call, mode, output)
+            return replaced
 
     def _obstacle(self, call: _Call) -> str:
         framework, api = self._framework, call.facts.api
         if api not in self._known and not api.startswith(_KNOWN_OPERATORS):
-            return "a function of the user may do anything when it runs twice"
+            return "it is no listed function of the framework: what it does twice is not known"
         if not any(framework.is_floating(tensor) for tensor in call.tensors):
             return "no input is floating-point"
         for value in (*call.args, *call.kwargs.values()):
             if callable(value) and not isinstance(value, type) and not framework.is_tensor(value):
                 return "it is given a function, which may do anything when it runs twice"
-        return framework.obstacle(call.tensors)
+        return framework.obstacle(api, call.tensors)
 
     def _copy_written(self, call: _Call, written: list[Any]) -> None:
         """Copies what the call may write to, and all that shares its memory."""
@@ -201,6 +214,10 @@ class PerturbedCalls:
         call.written = list(written)
         if call.facts.api in self._writers:
             written = call.tensors
+        else:
+            hidden = [tensor for tensor in call.tensors
+                      if framework.may_be_written(call.facts.api, tensor)]
+            written = [*written, *hidden] if hidden else written
         if not written:
             return
         memory = {framework.memory(tensor) for tensor in _tensors(framework, written)}
@@ -208,39 +225,42 @@ class PerturbedCalls:
             if id(tensor) not in call.copies and framework.memory(tensor) in memory:
                 call.copies[id(tensor)] = framework.copy(tensor)
 
-    def _examine(self, call: _Call, mode: str, output: Any) -> None:
+    def _examine(self, call: _Call, mode: str, output: Any) -> Any:
         try:
-            self._compare(call, mode, output)
+            return self._compare(call, mode, output)
         except Exception as error:
             self.check.skip(call.facts, mode, f"the second run failed: {_first_line(error)}")
+            return None
 
-    def _compare(self, call: _Call, mode: str, output: Any) -> None:
+    def _compare(self, call: _Call, mode: str, output: Any) -> Any:
         if call.random_after is not None and mode in ("improve_precision", "to_cpu"):
             self.check.skip(call.facts, mode, "it draws random numbers, which another type or "
                                               "device would draw differently")
-            return
+            return None
         inputs, reason = self._perturb(call, mode)
         if inputs is None:
             self.check.skip(call.facts, mode, reason)
-            return
+            return None
         second = self._run(call, inputs, mode)
-        if output is None and call.written:
+        is_left = output is None and bool(call.written)  # x[i] = y
+        if is_left:
             output, second = call.written[0], _mapped(
                 self._framework, call.written[0], lambda tensor: inputs.of[id(tensor)])
         if self.check.fixes:
-            self._fix(call, output, second)
-            return
+            replaced = self._fix(call, output, second)
+            return None if is_left else replaced
         compare = self.check.compare_cpu if mode == "to_cpu" else self.check.compare
         comparison = compare(call.facts, mode, output, second)
         if comparison.problem:
             self.check.skip(call.facts, mode, comparison.problem)
-            return
+            return None
         if call.preheat == 2:
             self._sample(call, comparison, output)
         if not comparison.is_consistent and self.check.wants_expected(comparison):
             self._explain(call, comparison, mode, lambda one: self._run(call, one, "exact"),
                           output)
         self.check.report(comparison)
+        return None
 
     def _run(self, call: _Call, inputs: _Inputs, mode: str) -> Any:
         """The result of the function, with every state as it was before the first run."""
@@ -367,17 +387,19 @@ class PerturbedCalls:
                            f"{_first_line(error)}")
         self.check.add_sample(comparison, agrees)
 
-    def _fix(self, call: _Call, output: Any, second: Any) -> None:
-        """Puts the values of the second run into the output of the first."""
+    def _fix(self, call: _Call, output: Any, second: Any) -> Any:
+        """The output with the values of the second run."""
         framework = self._framework
         pairs = list(_pairs(framework, output, second))
         written = {framework.memory(one) for one in _tensors(framework, call.written)}
         inputs = {framework.memory(one) for one in call.tensors}
         self.check.fixed(call.facts, [one for one, _ in pairs], [other for _, other in pairs])
+        of = {}
         for one, other in pairs:
             memory = framework.memory(one)
             aliases = "written" if memory in written else "view" if memory in inputs else ""
-            framework.replace(one, other, aliases)
+            of[id(one)] = framework.replaced(one, other, aliases)
+        return _mapped(framework, output, lambda tensor: of[id(tensor)])
 
     def _await_gradients(self, call: _Call, output: Any) -> None:
         framework, facts = self._framework, call.facts.backward()
@@ -395,6 +417,12 @@ class PerturbedCalls:
         waiting.copies = {id(plain[key]): plain[key] for key in call.copies}
         waiting.versions = [framework.version(tensor) for tensor in waiting.tensors]
         waiting.random, waiting.random_after = call.random, call.random_after
+        if not any(framework.is_floating(tensor) for tensor in _tensors(framework, output)):
+            self._skip(facts, "the output holds no floating-point tensor")
+            return
+        if not framework.has_backward_hooks:
+            self._waiting.append(waiting)
+            return
         places: list[int] = []
 
         def arrived(gradients: Any) -> None:
@@ -407,7 +435,9 @@ class PerturbedCalls:
         else:
             self._skip(facts, "its output has no way back")
 
-    def _gradients_arrived(self, call: _Call, places: list[int], gradients: Any) -> None:
+    def _gradients_arrived(
+        self, call: _Call, places: list[int] | None, gradients: Any
+    ) -> None:
         framework = self._framework
         with framework.quiet():
             try:
@@ -422,7 +452,9 @@ class PerturbedCalls:
             finally:
                 call.tensors, call.args, call.kwargs, call.copies = [], (), {}, {}
 
-    def _compare_gradients(self, call: _Call, places: list[int], gradients: Any, mode: str) -> None:
+    def _compare_gradients(
+        self, call: _Call, places: list[int] | None, gradients: Any, mode: str
+    ) -> None:
         if call.random_after is not None and mode in ("improve_precision", "to_cpu"):
             self._skip(call.facts, "it draws random numbers")
             return
@@ -449,7 +481,7 @@ class PerturbedCalls:
         finally:
             self._framework.set_random(now)
 
-    def _way_back(self, call: _Call, inputs: _Inputs, mode: str, places: list[int],
+    def _way_back(self, call: _Call, inputs: _Inputs, mode: str, places: list[int] | None,
                   gradients: Any) -> list[Any]:
         """Gradients of the inputs that need them, with the gradients that arrived."""
         framework = self._framework
@@ -469,6 +501,8 @@ class PerturbedCalls:
                 output = call.function(*_mapped(framework, call.args, one),
                                        **_mapped(framework, call.kwargs, one))
             tensors = list(_tensors(framework, output))
+            if places is None:
+                return [tensor for tensor in tensors if framework.is_floating(tensor)]
             return [tensors[place] for place in places]
 
         return framework.gradients(run, [inputs.of[id(tensor)] for tensor in wanted], gradients)
@@ -552,6 +586,10 @@ class PerturbationWindow(CallWindow):
     def _uninstall(self) -> None:
         self._calls.check.set_open(False)
         super()._uninstall()
+
+    def _stop(self) -> None:
+        super()._stop()
+        self._guarded(self._calls.end_window)
 
     def _step(self) -> None:
         super()._step()

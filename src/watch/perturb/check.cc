@@ -297,6 +297,8 @@ void Check::LogAnswer() const {
   if (config().fixes) {
     LogInfo(fmt::format("perturbation check: the outputs of {} were replaced{}. See {}",
                         CountText(fixed, "call"), left, where));
+  } else if (calls == 0) {
+    LogWarning(fmt::format("perturbation check: no call was compared{}. See {}", left, where));
   } else if (inconsistent == 0) {
     LogInfo(fmt::format("perturbation check: {} compared, no output moved too far{}. See {}",
                         CountText(calls, "call"), left, where));
