@@ -211,6 +211,7 @@ void Checker::ComparePair(PyObject* original, PyObject* second, Place place,
     out->rows.push_back(std::move(row));
     return;
   }
+  out->elements += static_cast<uint64_t>(a.host.view().element_count());
   const perturb::RatioRule rule = check_->Rule(b.host.dtype);
   out->tolerance = rule.tolerance;
   *row.difference = perturb::DifferenceOf(rule, Ratio(rule, a.host.view(), b.host.view()));
@@ -284,6 +285,7 @@ void Checker::WalkCpu(PyObject* original, PyObject* golden, Place place,
     out->rows.push_back(std::move(row));
     return;
   }
+  out->elements += static_cast<uint64_t>(a.host.view().element_count());
   const bool sees_non_finite = check_->config().sees_non_finite;
   const perturb::CpuVerdict verdict =
       perturb::CompareWithCpu(a.host.view(), b.host.view(), sees_non_finite);

@@ -171,12 +171,33 @@ TEST(Config, WrongValuesNameFieldValueAndExpectation) {
 }
 
 TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
-  for (const char* task : {"free_benchmark", "grad_probe", "diff_check", "exception_dump"}) {
+  for (const char* task : {"grad_probe", "diff_check", "exception_dump"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
   ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
               ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, PerturbationsTellEveryErrorAtOnce) {
+  const auto parse = [](std::string_view section) {
+    return Parse(fmt::format(
+        R"({{"dump_path": "a", "task": "free_benchmark", "free_benchmark": {{{}}}}})", section));
+  };
+  const PerturbationConfig defaults = parse("")->perturbation;
+  EXPECT_EQ(defaults.modes, std::vector{Perturbation::kImprovePrecision});
+  EXPECT_EQ(defaults.max_sample, 20);
+  EXPECT_EQ(parse(R"("pert_mode": ["bit_noise", "bit_noise", "add_noise"])")->perturbation.modes,
+            (std::vector{Perturbation::kBitNoise, Perturbation::kAddNoise}));
+  EXPECT_FALSE(parse(R"("fuzz_device": "cuda")")->perturbation.on_cpu);
+  ExpectError(parse(R"("pert_mode": "x", "max_sample": 0, "fuzz_stage": 3)"),
+              ErrorCode::kInvalidArgument,
+              {"free_benchmark.pert_mode: is \"x\"", "free_benchmark.max_sample: is 0",
+               "free_benchmark.fuzz_stage: is 3"});
+  ExpectError(parse(R"("handler_type": "fix", "fuzz_stage": "backward", "if_preheat": true)"),
+              ErrorCode::kInvalidArgument, {"fuzz_stage", "if_preheat"});
+  ExpectError(Parse(R"({"dump_path": "a", "task": "free_benchmark", "level": "mix"})"),
+              ErrorCode::kInvalidArgument, {"level", "L1"});
 }
 
 TEST(Config, OverflowLimit) {

@@ -18,7 +18,12 @@ _NOT_BUILT = {
         "level debug"
     ),
     "msprobe.pytorch.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
-    "msprobe.pytorch.free_benchmark": "the self-check task free_benchmark is not built yet",
+    "msprobe.pytorch.free_benchmark": (
+        "no module to import here. Use task free_benchmark of PrecisionDebugger"
+    ),
+    "msprobe.mindspore.free_benchmark": (
+        "no module to import here. Use task free_benchmark of PrecisionDebugger"
+    ),
     "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
     "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
     "msprobe.pytorch.set_fx_dump_config": "setting up torchair's dump is not built yet. Such dumps "

@@ -113,7 +113,7 @@ class MindSporeRuns:
         raise NotImplementedError("MindSpore has no to_cpu")
 
     def replaced(self, output: ms.Tensor, second: ms.Tensor, aliases: str) -> ms.Tensor:
-        """A tensor of the original's type, which takes its place; as upstream, without its graph."""
+        """A tensor of the original's type; as upstream, without its graph."""
         return output if aliases else second.astype(output.dtype)
 
     def gradient_hook(self, output: Any, run: Callable[[Any], None]) -> list[int]:

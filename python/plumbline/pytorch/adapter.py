@@ -81,6 +81,9 @@ class TorchAdapter(HookedAdapter):
 
     def second_runs(self) -> TorchRuns:
         """For the perturbation check."""
+        if self.version() < (2, 0):
+            raise _core.UnsupportedError("task: free_benchmark needs PyTorch 2.0 or later (got "
+                                         f"{torch.__version__})")
         return TorchRuns()
 
     def next_node_number(self) -> int:

@@ -124,13 +124,21 @@ RatioRule Check::Rule(DType second) const {
 }
 
 bool Check::WantsExpected(const Comparison& comparison) {
-  constexpr int64_t kMostOfStep = 8;
+  constexpr uint64_t kAlways = 2;
+  constexpr uint64_t kShare = 64;
   Tally& tally = tallies_[{comparison.call.api, comparison.mode}];
-  if (tally.explained_step != step_) {
-    tally.explained_step = step_;
-    tally.explained_count = 0;
+  double change = 0;
+  for (const OutputRow& row : comparison.rows) {
+    if (row.difference) change = std::max(change, row.difference->change);
   }
-  return tally.explained_count++ < kMostOfStep;
+  const bool is_new = tally.estimates < kAlways || change > 2 * tally.estimated_change;
+  const bool is_cheap =
+      estimated_elements_ + comparison.elements <= compared_elements_ / kShare;
+  if (!is_new && !is_cheap) return false;
+  if (!is_new) estimated_elements_ += comparison.elements;
+  ++tally.estimates;
+  tally.estimated_change = std::max(tally.estimated_change, change);
+  return true;
 }
 
 void Check::AddSample(const Comparison& comparison, bool agrees_with_cpu) {
@@ -177,6 +185,7 @@ void Check::AddRow(const OutputRow& row, const Expected& expected, double excess
 
 void Check::Report(const Comparison& comparison, const Expected& expected) {
   has_news_ = true;
+  compared_elements_ += comparison.elements;
   Tally& tally = tallies_[{comparison.call.api, comparison.mode}];
   ++tally.calls;
   if (comparison.rows.empty()) return;

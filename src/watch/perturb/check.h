@@ -42,6 +42,7 @@ struct Comparison {
   double ratio = 0;             // largest of all outputs; 0: none is a number
   std::string dtype;            // of the first tensor of the original, as rows spell it
   double default_threshold = 1;
+  uint64_t elements = 0;  // of all outputs
 };
 
 // What the operator itself makes of the same change, in float64: how much of a difference its own
@@ -68,7 +69,8 @@ class Check {
   [[nodiscard]] double Threshold(const CheckedCall& call, std::optional<DType> dtype,
                                  const std::string& dtype_text, Perturbation mode) const;
   [[nodiscard]] RatioRule Rule(DType second) const;
-  // Whether one more difference of this API and mode is to be explained in this step.
+  // Whether this difference is to be explained, which costs some runs in float64: the first two of
+  // an API and mode, what is twice the largest so far, and others for a 64th of all that is compared.
   [[nodiscard]] bool WantsExpected(const Comparison& comparison);
 
   void AddSample(const Comparison& comparison, bool agrees_with_cpu);
@@ -94,7 +96,8 @@ class Check {
     double excess = 0;     // largest; times what the operator's condition explains
     int64_t first_step = -1, first_number = -1;
     std::map<std::string, uint64_t, std::less<>> reasons;
-    int64_t explained_step = -1, explained_count = 0;
+    uint64_t estimates = 0;
+    double estimated_change = 0;  // largest
   };
   [[nodiscard]] std::string RankText() const;
   [[nodiscard]] std::string_view StageText() const;
@@ -112,6 +115,7 @@ class Check {
   bool wrote_thresholds_ = false;
   bool has_begun_ = false;
   bool has_news_ = false;  // since the summary was written
+  uint64_t compared_elements_ = 0, estimated_elements_ = 0;
   int64_t step_ = 0;
   std::optional<int> rank_;
   std::map<Key, Tally> tallies_;
