@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recording import PLUMB
 
 torch = pytest.importorskip("torch")
 
@@ -222,7 +224,7 @@ def test_rows_of_an_ill_conditioned_pair(found: dict[str, Any]) -> None:
 
 
 def test_what_the_condition_does_not_explain_comes_first(found: dict[str, Any]) -> None:
-    first, second, *others = found["wrong_operator"]
+    first, second, *others = found["wrong_operator"]["summary"]
     assert (first["api"], first["pert_mode"]) == ("Functional.softsign", "improve_precision")
     assert first["unexplained"] == "1" and float(first["excess"]) > 1
     assert second["inconsistent"] == "1" and second["unexplained"] == "0"
@@ -332,3 +334,58 @@ def test_settings_that_do_not_go_together(tmp_path: Path, section: dict[str, Any
                                           field: str) -> None:
     error_of.directory = tmp_path  # type: ignore[attr-defined]
     assert error_of(section).startswith(f"free_benchmark.{field}: ")
+
+
+def merge(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PLUMB, "free_benchmark", "merge", *map(str, words)], text=True,
+                          capture_output=True, check=False)
+
+
+HEADER = "rank,pert_mode,stage,step,api_name,max_rel,dtype,shape,output_index"
+
+
+def write_rows(path: Path, *rows: str, header: str = HEADER) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{row}\r\n" for row in (header, *rows)), newline="")
+
+
+def test_ranks_are_merged_in_the_order_of_calls(tmp_path: Path) -> None:
+    softmax = 'add_noise,forward,{},Torch.softmax.0.forward,0.5,torch.float16,"torch.Size([2, 3])",'
+    matmul = 'add_noise,forward,{},Torch.matmul.0.forward,symbol_flipping,torch.float16,(2),1'
+    write_rows(tmp_path / "step10/rank0/free_benchmark.csv", "0," + softmax.format(10))
+    write_rows(tmp_path / "step2/rank1/free_benchmark.csv", "1," + matmul.format(2),
+               "1," + softmax.format(2))
+    write_rows(tmp_path / "step2/rank10/free_benchmark.csv", "10," + softmax.format(2), "10,add_no")
+    write_rows(tmp_path / "step2/rank10/free_benchmark_77.csv", "10," + matmul.format(2))
+    done = merge(tmp_path, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first == ("first: step 2, Torch.matmul.0.forward (add_noise): max_rel symbol_flipping "
+                     "on 2 of 3 ranks")
+    text = (tmp_path / "out/free_benchmark_merged.csv").read_text().splitlines()
+    rows = list(csv.DictReader(text))
+    assert [(row["step"], row["api_name"].split(".")[1], row["rank"], row["ranks_reported"])
+            for row in rows] == [("2", "matmul", "1", "2"), ("2", "matmul", "10", "2"),
+                                 ("2", "softmax", "1", "2"), ("2", "softmax", "10", "2"),
+                                 ("10", "softmax", "0", "1")]
+    assert "a row without step or name is left out" in done.stderr
+
+
+def test_the_file_of_upstream_for_mindspore_is_read(tmp_path: Path) -> None:
+    header = HEADER.replace("pert_mode", "pert_type")
+    row = "{},add_noise,forward,0,Mint.add.0,7.0,Float32,\"(2, 3)\","
+    write_rows(tmp_path / "free_benchmark.csv", row.format(1), header, row.format(0), header=header)
+    done = merge(tmp_path)
+    assert done.stdout.startswith("first: step 0, Mint.add.0 (add_noise): max_rel 7.0 on 2 of 2")
+
+
+def test_merging_says_what_is_missing(tmp_path: Path, found: dict[str, Any]) -> None:
+    assert merge(tmp_path / "none").returncode == 3
+    assert merge(tmp_path).returncode == 3
+    write_rows(tmp_path / "step0/rank0/free_benchmark.csv", header="a,b")
+    done = merge(tmp_path)
+    assert done.returncode == 5 and "no column rank" in done.stderr
+    # The directory of a real run, in which one operator is wrong.
+    done = merge(Path(found["wrong_operator"]["root"]) / "out")
+    assert done.stdout.startswith("Functional.softsign (improve_precision): 1 call on 1 of 1 rank "
+                                  "moved more than its condition explains")
