@@ -241,6 +241,9 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                    "graph_dumps", "notebook", "precheck_result", "rank_comparison",
                    "training_comparison"),
     "watch": ("watch",),
+    "monitor": ("watch/call_stacks", "watch/communication", "watch/config_file",
+                "watch/module_structure", "watch/monitor_parts", "watch/trainer_mon",
+                "watch/monitor_v2"),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),
@@ -254,12 +257,14 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "native references": (),
     "hooks": ("native recorder",),
     "windows": ("native recorder", "hooks"),
-    "pytorch": ("native recorder", "hooks", "windows", "operator dumper"),
+    "pytorch": ("native recorder", "hooks", "windows", "operator dumper", "monitor"),
     "operator dumper": ("native HDF5", "windows", "pytorch"),
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
-    "mindspore": ("native recorder", "native comparison", "hooks", "windows"),
+    "mindspore": ("native recorder", "native comparison", "hooks", "windows", "monitor"),
     "comparison": ("native comparison",),
     "watch": ("native comparison",),
+    # What watches a training is loaded by it.
+    "monitor": ("native recorder", "hooks"),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),

@@ -12,7 +12,9 @@ from plumbline.pytorch.operator_dump import dumper as dumper
 from plumbline.random_calls import RandomCalls, check_seed, start_random_table
 from plumbline.watch.trainer_mon import TrainerMonBase
 
-__all__ = ["PrecisionDebugger", "TrainerMon", "module_dump", "module_dump_end", "random_save", "seed_all"]
+__all__ = [
+    "PrecisionDebugger", "TrainerMon", "module_dump", "module_dump_end", "random_save", "seed_all",
+]  # fmt: skip
 
 _adapter = TorchAdapter()
 
