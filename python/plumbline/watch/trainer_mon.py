@@ -19,6 +19,8 @@ from plumbline.watch.monitor_parts import Handle, MonitorParts
 
 _OUTPUT_VARIABLE, _DYNAMIC_VARIABLE = "MONITOR_OUTPUT_DIR", "DYNAMIC_MONITOR"
 _SHOWN_ALERTS = 8  # of one step on the console
+_SHOWN_PARAMETERS = 8  # without a gradient, of one step
+_NEVER = 1 << 62  # a step
 
 
 class StopTraining(Exception):
@@ -219,6 +221,7 @@ class _Session:
         self._first_step = step
         self._written = 0
         self._is_on = not owner.is_dynamic
+        self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
         self._handles: list[Handle] = []
         self._names: dict[Any, str] = {}
@@ -286,7 +289,8 @@ class _Session:
         if self._handles:
             self._guarded(self._commit)
         self._step += 1
-        self._guarded(self._arm)
+        if self._step >= self._idle_until:
+            self._guarded(self._arm)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
@@ -295,6 +299,7 @@ class _Session:
             self._warn("the monitor stops watching after an error of its own: "
                        f"{type(error).__name__}: {error}")
             self._is_on = False
+            self._idle_until = 0 if self._owner.is_dynamic else _NEVER
             self._disarm()
 
     def _is_collected(self) -> bool:
@@ -307,11 +312,21 @@ class _Session:
         return (self._step >= first and past % config.step_interval == 0
                 and self._written < config.collect_times)
 
+    def _next_collected(self) -> int:
+        """The first step from this one on for which hooks may be wanted."""
+        config = self._config
+        if not self._is_on or self._written >= config.collect_times:
+            return _NEVER
+        if self._step < config.start_step:
+            return config.start_step
+        return self._step + -(self._step - config.start_step) % config.step_interval
+
     def _arm(self) -> None:
         """Makes ready for the step that comes."""
         if self._owner.is_dynamic and self._changes != self._owner.changes():
             self._restart()
         wants = self._is_collected()
+        self._idle_until = 0 if wants or self._owner.is_dynamic else self._next_collected()
         if wants and not self._handles:
             self._install()
         elif not wants and self._handles:
@@ -476,9 +491,8 @@ class _Session:
             kept = [None if self._parts.is_duplicate(parameter, tp_group, dp_group) else gradient
                     for (parameter, _), gradient in zip(self._parameters, gradients, strict=True)]
             live.add_all("grad_reduced", names, kept)
-            for (_, name), gradient in zip(self._parameters, gradients, strict=True):
-                if gradient is None:
-                    self._warn(f"grad is None: {name.text}, maybe something wrong happened.")
+            self._tell_missing([name.text for name, gradient in zip(names, gradients, strict=True)
+                                if gradient is None])
         moments = []
         if config.moments or config.directions:
             moments = [self._parts.moments(parameter, self._optimizer)
@@ -491,6 +505,12 @@ class _Session:
             live.add_all(kind, names, [parameter for parameter, _ in self._parameters])
         if config.directions:
             self._take_directions(gradients, [first for first, _ in moments])
+
+    def _tell_missing(self, names: list[str]) -> None:
+        for name in names[:_SHOWN_PARAMETERS]:
+            self._warn(f"grad is None: {name}, maybe something wrong happened.")
+        if len(names) > _SHOWN_PARAMETERS:
+            self._warn(f"grad is None: and {len(names) - _SHOWN_PARAMETERS} more parameters")
 
     def _gradient(self, parameter: Any) -> Any:
         return self._parts.gradient(parameter, self._optimizer, self._owner.prefers_main_grad)
