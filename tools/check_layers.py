@@ -260,7 +260,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "pytorch": ("native recorder", "hooks", "windows", "operator dumper", "watch on pytorch"),
     "operator dumper": ("native HDF5", "windows", "pytorch"),
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
-    "mindspore": ("native recorder", "native comparison", "hooks", "windows"),
+    "mindspore": ("native recorder", "native comparison", "hooks", "windows", "watch"),
     "comparison": ("native comparison",),
     "watch": ("native recorder", "hooks"),
     "watch on pytorch": ("native recorder", "hooks", "pytorch", "watch"),

@@ -5,11 +5,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/file/file.h"
@@ -100,6 +102,21 @@ void BindMonitorConfig(nb::module_& m) {
       "ValueError has one line for every fault.");
 }
 
+void BindMonitorPlace(nb::module_& m) {
+  using Place = watch::MonitorPlace;
+  nb::class_<Place>(m, "MonitorPlace", "Where a monitor writes, and of which process.")
+      .def(
+          "__init__",
+          [](Place* self, std::string output, std::optional<int64_t> rank,
+             std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step) {
+            new (self) Place{std::move(output),
+                             {rank.value_or(0), pipeline.first, std::move(pipeline.second)},
+                             rank,
+                             first_step};
+          },
+          nb::arg("output"), nb::arg("rank").none(), nb::arg("pipeline"), nb::arg("first_step"));
+}
+
 struct Made {
   std::string directory, warning;
 };
@@ -126,22 +143,18 @@ std::string AlertPath(const MonitorConfig& config, const watch::MonitorPlace& pl
       fmt::format("{}/anomaly_detected/rank{}", place.output, place.rank.value_or(0));
   ValueOrRaise(MakeDirectories(directory));
   std::string path = directory + "/anomaly.json";
-  ValueOrRaise(WriteFileAtomically(path, "{}", /*durable=*/false));
+  ValueOrRaise(watch::BeginAlertFile(path));
   return path;
 }
 
 nb::object NewLiveMonitor(const nb::dict& framework, const MonitorConfig& config,
-                          const std::string& output, std::optional<int64_t> rank,
-                          std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step,
-                          const std::string& directory) {
+                          const watch::MonitorPlace& place, const std::string& directory) {
   FrameworkTypes types;
   FrameworkHooks hooks;
   if (!ReadTypes(framework.ptr(), &types)) {
     throw nb::value_error("new_live_monitor: name, tensor or describe is missing");
   }
   ReadHooks(framework.ptr(), &hooks);
-  const watch::MonitorPlace place{
-      output, {rank.value_or(0), pipeline.first, std::move(pipeline.second)}, rank, first_step};
   Made made{directory, ""};
   auto sink = NewSink(config, place, &made);
   auto monitor = std::make_unique<watch::Monitor>(config, place.alerts, std::move(sink),
@@ -180,14 +193,15 @@ void AddAll(LiveMonitor& self, std::string_view kind_name, const nb::list& names
   }
 }
 
-std::shared_ptr<const WatchedModule> ModuleFrom(const MonitorConfig& config, std::string name,
-                                                int32_t vpp_stage, uint32_t group,
-                                                std::shared_ptr<MicroBatches> batches,
-                                                std::string_view target) {
+// `place`: stage and group.
+std::shared_ptr<WatchedModule> ModuleFrom(const MonitorConfig& config, std::string name,
+                                          std::pair<int32_t, uint32_t> place,
+                                          std::shared_ptr<MicroBatches> batches,
+                                          std::string_view target) {
   auto module = std::make_shared<WatchedModule>();
   module->name = std::move(name);
-  module->vpp_stage = vpp_stage;
-  module->group = group;
+  module->vpp_stage = place.first;
+  module->group = place.second;
   module->all_elements = config.all_elements;
   module->batches = std::move(batches);
   const auto found = std::ranges::find(config.targets, target, &watch::Target::name);
@@ -208,8 +222,7 @@ void BindModuleWatch(nb::module_& m) {
             // Lives as long as its Python object.
             const std::shared_ptr<MicroBatches> counter(nb::cast<MicroBatches*>(batches),
                                                         [batches](MicroBatches*) {});
-            auto module = std::const_pointer_cast<WatchedModule>(
-                ModuleFrom(config, std::move(name), place.first, place.second, counter, target));
+            const auto module = ModuleFrom(config, std::move(name), place, counter, target);
             module->is_root = is_root;
             module->forward = is_watched && !config.backward_only;
             module->backward = is_watched && !config.forward_only;
@@ -234,14 +247,10 @@ void BindModuleWatch(nb::module_& m) {
           "A forward hook (with_kwargs, always_call).");
 }
 
-}  // namespace
+using LiveMonitorClass = nb::class_<LiveMonitor>;
 
-void BindLiveMonitor(nb::module_& m) {
-  BindMonitorConfig(m);
-  nb::class_<watch::WatchedName>(m, "WatchedName", "What rows of a monitor are called.")
-      .def_ro("text", &watch::WatchedName::text);
-  nb::class_<LiveMonitor>(m, "LiveMonitor", "The values of a training, step by step.")
-      .def_prop_ro("directory", &LiveMonitor::directory)
+void BindValues(LiveMonitorClass& live) {
+  live.def_prop_ro("directory", &LiveMonitor::directory)
       .def(
           "name",
           [](LiveMonitor& self, std::string_view text, int32_t vpp_stage, uint32_t group) {
@@ -266,13 +275,17 @@ void BindLiveMonitor(nb::module_& m) {
           "parameter_hook",
           [](LiveMonitor& self, const Autograd& autograd, const watch::WatchedName& name,
              int32_t micro_batches, bool takes_every, bool is_accumulated, nb::object adds_to) {
-            return nb::steal(CheckedPython(
-                NewParameterHook(self, autograd, &name, micro_batches, takes_every,
-                                 is_accumulated, adds_to.is_none() ? nullptr : adds_to.ptr())));
+            const ParameterRule rule{micro_batches, takes_every, is_accumulated,
+                                     adds_to.is_none() ? nullptr : adds_to.ptr()};
+            return nb::steal(CheckedPython(NewParameterHook(self, autograd, &name, rule)));
           },
           nb::arg("autograd"), nb::arg("name"), nb::arg("micro_batches"), nb::arg("takes_every"),
           nb::arg("is_accumulated"), nb::arg("adds_to").none())
-      .def("commit", &LiveMonitor::Commit, nb::arg("step"))
+      .def("metrics", MetricsOf, nb::arg("kind"), nb::arg("config"), nb::arg("rank"));
+}
+
+void BindSteps(LiveMonitorClass& live) {
+  live.def("commit", &LiveMonitor::Commit, nb::arg("step"))
       .def("drop", &LiveMonitor::Drop)
       .def("flush",
            [](LiveMonitor& self) {
@@ -291,17 +304,36 @@ void BindLiveMonitor(nb::module_& m) {
             if (self.directory().empty()) return;
             ValueOrRaise(watch::WriteRows(JoinPath(self.directory(), name), rows));
           },
-          nb::arg("name"), nb::arg("rows"), "A small csv file beside those of the values.")
-      .def("metrics", MetricsOf, nb::arg("kind"), nb::arg("config"), nb::arg("rank"))
+          nb::arg("name"), nb::arg("rows"),
+          "A small csv file beside those of the values, unless it is there.")
+      .def(
+          "write_names",
+          [](LiveMonitor& self,
+             const std::vector<std::tuple<std::string, std::string, std::string>>& names) {
+            if (self.directory().empty()) return;
+            std::vector<watch::FullName> all;
+            for (const auto& [kind, printed, full] : names) all.push_back({kind, printed, full});
+            ValueOrRaise(watch::WriteNames(JoinPath(self.directory(), "names.json"), all));
+          },
+          nb::arg("names"), "names.json, of (kind, printed name with its stage, full name).")
       .def("take_messages", &LiveMonitor::TakeMessages);
+}
+
+}  // namespace
+
+void BindLiveMonitor(nb::module_& m) {
+  BindMonitorConfig(m);
+  BindMonitorPlace(m);
+  nb::class_<watch::WatchedName>(m, "WatchedName", "What rows of a monitor are called.")
+      .def_ro("text", &watch::WatchedName::text);
+  LiveMonitorClass live(m, "LiveMonitor", "The values of a training, step by step.");
+  BindValues(live);
+  BindSteps(live);
   BindModuleWatch(m);
   m.def("new_live_monitor", NewLiveMonitor, nb::arg("framework"), nb::arg("config"),
-        nb::arg("output"), nb::arg("rank").none(), nb::arg("pipeline"), nb::arg("first_step"),
-        nb::arg("directory"),
-        nb::sig("def new_live_monitor(framework: dict, config: MonitorConfig, output: str, "
-                "rank: int | None, pipeline: tuple[int, list[int]], first_step: int, "
-                "directory: str) -> "
-                "LiveMonitor"));
+        nb::arg("place"), nb::arg("directory"),
+        nb::sig("def new_live_monitor(framework: dict, config: MonitorConfig, "
+                "place: MonitorPlace, directory: str) -> LiveMonitor"));
 }
 
 }  // namespace plumbline::python

@@ -94,9 +94,29 @@ std::string ElementName(const WatchedModule& module, uint32_t repeat, std::strin
 
 struct Side {
   MonitorKind kind;
-  std::string_view name;
+  bool is_output;
   const watch::ElementSpec& spec;
+
+  [[nodiscard]] std::string_view name() const { return is_output ? "output" : "input"; }
 };
+
+// The name of an element's rows. Most modules have one on each side and are called once.
+const watch::WatchedName* NameOf(LiveMonitor& monitor, const WatchedModule& module,
+                                 const Side& side, uint32_t repeat,
+                                 std::pair<size_t, size_t> element) {
+  const auto make = [&] {
+    const std::string text =
+        ElementName(module, repeat, side.name(), element.first, element.second);
+    return monitor.monitor().Name(text, module.vpp_stage, module.group);
+  };
+  if (repeat > 0 || element.second > 1) return make();
+  const watch::WatchedName*& known = module.names[side.is_output ? 1 : 0];
+  if (known == nullptr) known = make();
+  return known;
+}
+
+// Whether a call was given or gave nothing at all, not even None.
+bool IsNothing(PyObject* value) { return PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 0; }
 
 // The first one, though it be None: that of an input that needs none. Null: none at all.
 PyObject* FirstGradient(PyObject* value) {
@@ -112,17 +132,17 @@ std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& modul
   if (module.all_elements) {
     Collect(value, monitor, 0, &chosen);
   } else if (side.spec.form != Form::kFirst) {
-    chosen.push_back(Pick(value, side.spec, module, side.name, monitor));
+    chosen.push_back(Pick(value, side.spec, module, side.name(), monitor));
   } else {
     PyObject* first = side.kind == MonitorKind::kActivationGradient
                           ? FirstGradient(value)
                           : FirstTensor(value, monitor.types().tensor);
-    if (first != nullptr) chosen.push_back(first);
+    // A row without values says that there was a call, and no tensor where one was expected.
+    if (first != nullptr || !IsNothing(value)) chosen.push_back(first == nullptr ? Py_None : first);
   }
   std::vector<Element> elements;
   for (size_t i = 0; i < chosen.size(); ++i) {
-    const std::string text = ElementName(module, repeat, side.name, i, chosen.size());
-    elements.emplace_back(monitor.monitor().Name(text, module.vpp_stage, module.group), chosen[i]);
+    elements.emplace_back(NameOf(monitor, module, side, repeat, {i, chosen.size()}), chosen[i]);
   }
   return elements;
 }
@@ -182,7 +202,7 @@ nb::object LiveMonitor::Readable(PyObject* tensor) {
 }
 
 watch::TensorValues LiveMonitor::MeasureMemory(PyObject* tensor, const HostTensor& host,
-                                               bool may_cache) {
+                                               double zero_bound, bool may_cache) {
   const TensorView view = host.view();
   if (is_sampled_) return watch::MeasureSample(view, samples_++);
   const bool remembers = may_cache && view.size_bytes() >= kWorthRemembering;
@@ -195,7 +215,7 @@ watch::TensorValues LiveMonitor::MeasureMemory(PyObject* tensor, const HostTenso
     if (known != nullptr) return *known;
   }
   const kernels::Team team = PythonThreads().team();
-  const watch::TensorValues values = watch::Measure(view, zero_bound_, &team);
+  const watch::TensorValues values = watch::Measure(view, zero_bound, &team);
   if (remembers) {
     cache_.Store(tensor, IdentityOf(tensor, host), values, [&] {
       PyObject* reference = PyWeakref_NewRef(tensor, nullptr);
@@ -207,6 +227,14 @@ watch::TensorValues LiveMonitor::MeasureMemory(PyObject* tensor, const HostTenso
 }
 
 watch::TensorValues LiveMonitor::Measure(PyObject* value) {
+  return MeasureAny(value, zero_bound_, /*may_cache=*/true);
+}
+
+watch::TensorValues LiveMonitor::MeasureOnce(PyObject* value, double zero_bound) {
+  return MeasureAny(value, zero_bound, /*may_cache=*/false);
+}
+
+watch::TensorValues LiveMonitor::MeasureAny(PyObject* value, double zero_bound, bool may_cache) {
   if (PyFloat_Check(value)) return watch::ValuesOfNumber(PyFloat_AS_DOUBLE(value));
   if (!IsTensor(value)) return watch::NoValues();
   watch::TensorValues values = watch::NoValues();
@@ -217,7 +245,7 @@ watch::TensorValues LiveMonitor::Measure(PyObject* value) {
                           type == reinterpret_cast<PyTypeObject*>(hooks_.parameter_type);
     HostTensor host;
     if (is_plain && reader_.Read(value, &host) && host.on_host && !IsLazy(value, host.dtype)) {
-      values = MeasureMemory(value, host, /*may_cache=*/true);
+      values = MeasureMemory(value, host, zero_bound, may_cache);
       return;
     }
     nb::object source = nb::borrow(value);
@@ -232,7 +260,7 @@ watch::TensorValues LiveMonitor::Measure(PyObject* value) {
         PyObject_CallOneArg(hooks_.to_host, source.ptr())));
     HostTensor copied;
     if (reader_.Read(copy.ptr(), &copied) && copied.on_host) {
-      values = MeasureMemory(copy.ptr(), copied, /*may_cache=*/false);
+      values = MeasureMemory(copy.ptr(), copied, zero_bound, /*may_cache=*/false);
     } else {
       CountLoss("tensors_unreadable", "a tensor whose memory cannot be read");
     }
@@ -276,7 +304,7 @@ PackedPart LiveMonitor::PackBackwardInput(std::string_view name, PyObject* grad_
   if (found == awaited_.end()) return {};
   const AwaitedCall& call = found->second;
   AddSide(*this, *call.module,
-          {MonitorKind::kActivationGradient, "output", call.module->spec.output_grad},
+          {MonitorKind::kActivationGradient, true, call.module->spec.output_grad},
           {call.micro_step, call.repeat}, grad_outputs);
   return {};
 }
@@ -288,7 +316,7 @@ void LiveMonitor::EndBackward(const std::string& name, const std::string* /*pare
   const AwaitedCall call = found->second;
   awaited_.erase(found);
   AddSide(*this, *call.module,
-          {MonitorKind::kActivationGradient, "input", call.module->spec.input_grad},
+          {MonitorKind::kActivationGradient, false, call.module->spec.input_grad},
           {call.micro_step, call.repeat}, grad_inputs);
 }
 
@@ -333,7 +361,7 @@ void ModuleWatch::Begin(PyObject* module, PyObject* args, PyObject* kwargs) {
         PyDict_Check(kwargs) && (PyTuple_GET_SIZE(args) == 0 || module_->all_elements);
     const nb::object both =
         takes_keywords ? nb::steal(CheckedPython(PyTuple_Pack(2, args, kwargs))) : nb::borrow(args);
-    const Side input{MonitorKind::kActivation, "input", module_->spec.input};
+    const Side input{MonitorKind::kActivation, false, module_->spec.input};
     for (const auto& [name, element] :
          ElementsOf(monitor_, *module_, input, call.repeat, both.ptr())) {
       call.inputs.emplace_back(name, monitor_.Measure(element));
@@ -368,7 +396,7 @@ void ModuleWatch::After(PyObject* /*module*/, PyObject* output) {
       monitor_.monitor().Add(MonitorKind::kActivation, name, call.micro_step, values);
     }
     if (module_->forward) {
-      AddSide(monitor_, *module_, {MonitorKind::kActivation, "output", module_->spec.output},
+      AddSide(monitor_, *module_, {MonitorKind::kActivation, true, module_->spec.output},
               {call.micro_step, call.repeat}, output);
     }
     if (call.backward != nullptr) call.backward->Watch(output);
@@ -376,22 +404,19 @@ void ModuleWatch::After(PyObject* /*module*/, PyObject* output) {
 }
 
 PyObject* NewParameterHook(LiveMonitor& monitor, const Autograd& autograd,
-                           const watch::WatchedName* name, int32_t micro_batches,
-                           bool takes_every, bool is_accumulated, PyObject* adds_to) {
-  const nb::object parameter = adds_to == nullptr ? nb::object() : nb::borrow(adds_to);
-  const auto weak = parameter.is_valid()
-                        ? nb::steal(CheckedPython(PyWeakref_NewRef(adds_to, nullptr)))
-                        : nb::object();
-  return NewCallback(monitor, [&monitor, &autograd, name, micro_batches, takes_every,
-                               is_accumulated, weak, calls = int32_t{0},
+                           const watch::WatchedName* name, const ParameterRule& rule) {
+  const auto weak = rule.adds_to == nullptr
+                        ? nb::object()
+                        : nb::steal(CheckedPython(PyWeakref_NewRef(rule.adds_to, nullptr)));
+  return NewCallback(monitor, [&monitor, &autograd, name, rule, weak, calls = int32_t{0},
                                epoch = uint64_t{0}](PyObject* args) mutable {
     static PyObject* const grad_name = PyUnicode_InternFromString("grad");
     if (epoch != monitor.epoch()) calls = 0;
     epoch = monitor.epoch();
     ++calls;
-    if (!takes_every && calls % micro_batches != 0) return;
+    if (!rule.takes_every && calls % rule.micro_batches != 0) return;
     nb::object gradient = nb::borrow(PyTuple_GET_ITEM(args, 0));
-    if (is_accumulated) {
+    if (rule.is_accumulated) {
       gradient = nb::steal(CheckedPython(PyObject_GetAttr(gradient.ptr(), grad_name)));
     } else if (weak.is_valid()) {
       const nb::object owner = weak();
@@ -402,7 +427,7 @@ PyObject* NewParameterHook(LiveMonitor& monitor, const Autograd& autograd,
       if (adds) gradient = monitor.Add(autograd, so_far, gradient);
     }
     if (gradient.is_none()) return;
-    monitor.Add(MonitorKind::kUnreducedGradient, name, takes_every ? calls - 1 : 0,
+    monitor.Add(MonitorKind::kUnreducedGradient, name, rule.takes_every ? calls - 1 : 0,
                 gradient.ptr());
   });
 }

@@ -6,6 +6,7 @@
 #include <Python.h>
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,6 +39,8 @@ struct WatchedModule {
   bool all_elements = false;
   watch::Target spec;
   std::shared_ptr<MicroBatches> batches;
+  // Names of rows that were asked for: of the only element of the first call, input and output.
+  mutable std::array<const watch::WatchedName*, 2> names = {};
 };
 
 class ModuleWatch;
@@ -65,6 +68,10 @@ class LiveMonitor final : public BackwardSink {
   void set_sampled() { is_sampled_ = true; }
   // Of a tensor, or of a number; watch::NoValues() for anything else.
   watch::TensorValues Measure(PyObject* value);
+  // The same with another bound of zeros and past what is remembered.
+  watch::TensorValues MeasureOnce(PyObject* value, double zero_bound);
+  // What is remembered about tensors holds no longer.
+  void ForgetTensors() { cache_.Clear(); }
   void Add(MonitorKind kind, const watch::WatchedName* name, int32_t micro_step, PyObject* value) {
     monitor_->Add(kind, name, micro_step, Measure(value));
   }
@@ -105,7 +112,9 @@ class LiveMonitor final : public BackwardSink {
   };
   // The tensor itself, or one with its values; empty when there is none.
   nanobind::object Readable(PyObject* tensor);
-  watch::TensorValues MeasureMemory(PyObject* tensor, const HostTensor& host, bool may_cache);
+  watch::TensorValues MeasureMemory(PyObject* tensor, const HostTensor& host, double zero_bound,
+                                    bool may_cache);
+  watch::TensorValues MeasureAny(PyObject* value, double zero_bound, bool may_cache);
 
   FrameworkTypes types_;
   FrameworkHooks hooks_;
@@ -149,13 +158,18 @@ class ModuleWatch {
   uint32_t calls_in_batch_ = 0;
 };
 
-// A hook of a parameter: adds its gradient before ranks combine it as `name`, at each call or at
-// every `micro_batches`-th. `parameter` null: called with the gradient that arrives; otherwise with
-// the parameter, whose gradient has been added up. `adds_up`: the parameter whose gradient so far
-// the arriving one is added to, or null. New reference.
+// How the gradient of a parameter is seen before ranks combine it.
+struct ParameterRule {
+  int32_t micro_batches = 1;
+  bool takes_every = false;     // else at each `micro_batches`-th call alone
+  bool is_accumulated = false;  // called with the parameter, whose gradient has been added up; else
+                                // with the gradient that arrives
+  PyObject* adds_to = nullptr;  // the parameter whose gradient so far that one is added to, or null
+};
+
+// A hook of a parameter, which adds its gradient as `name`. New reference.
 PyObject* NewParameterHook(LiveMonitor& monitor, const Autograd& autograd,
-                           const watch::WatchedName* name, int32_t micro_batches,
-                           bool takes_every, bool is_accumulated, PyObject* adds_to);
+                           const watch::WatchedName* name, const ParameterRule& rule);
 
 }  // namespace plumbline::python
 

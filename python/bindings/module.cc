@@ -4,6 +4,7 @@
 
 #include "bind_black_box.h"
 #include "bind_capture.h"
+#include "bind_live_communication.h"
 #include "bind_live_monitor.h"
 #include "bind_perturbation.h"
 #include "call_probe.h"
@@ -24,4 +25,5 @@ NB_MODULE(_core, m) {
   plumbline::python::BindLiveMonitor(m);
   plumbline::python::BindBlackBox(m);
   plumbline::python::BindPerturbation(m);
+  plumbline::python::BindLiveCommunication(m);
 }

@@ -206,6 +206,80 @@ class PerturbationCheck:
 
     @property
     def is_backward(self) -> bool: ...
+class MonitorConfig:
+    """A checked configuration of a monitor."""
+
+    @property
+    def targets(self) -> list[str]: ...
+
+    @property
+    def watches_all_modules(self) -> bool: ...
+
+    @property
+    def activations(self) -> bool: ...
+
+    @property
+    def forward_only(self) -> bool: ...
+
+    @property
+    def backward_only(self) -> bool: ...
+
+    @property
+    def gradients(self) -> bool: ...
+
+    @property
+    def moments(self) -> bool: ...
+
+    @property
+    def parameters(self) -> bool: ...
+
+    @property
+    def updated_parameters(self) -> bool: ...
+
+    @property
+    def directions(self) -> bool: ...
+
+    @property
+    def micro_batch_gradients(self) -> bool: ...
+
+    @property
+    def stack_info(self) -> bool: ...
+
+    @property
+    def print_struct(self) -> bool: ...
+
+    @property
+    def communication(self) -> bool: ...
+
+    @property
+    def before_communication(self) -> bool: ...
+
+    @property
+    def logs_communication(self) -> bool: ...
+
+    @property
+    def code_lines(self) -> list[str]: ...
+
+    @property
+    def ops(self) -> list[str]: ...
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def ranks(self) -> list[int]: ...
+
+    @property
+    def start_step(self) -> int: ...
+
+    @property
+    def step_interval(self) -> int: ...
+
+    @property
+    def collect_times(self) -> int: ...
+
+    @property
+    def dynamic_on(self) -> bool: ...
 
     @property
     def warnings(self) -> list[str]: ...
@@ -247,3 +321,131 @@ class PerturbationCheck:
 
     def guarded(self, work: Callable) -> None:
         """Calls it as plumbline's own work, which raises nothing."""
+    def set_ops(self, arg: Sequence[str], /) -> None: ...
+
+    def printed_name(self, arg: str, /) -> str:
+        """The name of a module or parameter as rows have it."""
+
+def read_monitor_config(arg: str, /) -> MonitorConfig:
+    """ValueError has one line for every fault."""
+
+class MonitorPlace:
+    """Where a monitor writes, and of which process."""
+
+    def __init__(self, output: str, rank: int | None, pipeline: tuple[int, Sequence[int]], first_step: int) -> None: ...
+
+class WatchedName:
+    """What rows of a monitor are called."""
+
+    @property
+    def text(self) -> str: ...
+
+class LiveMonitor:
+    """The values of a training, step by step."""
+
+    @property
+    def directory(self) -> str: ...
+
+    def name(self, text: str, vpp_stage: int = 0, group: int = 0) -> WatchedName: ...
+
+    def add(self, kind: str, name: WatchedName, value: object | None) -> None: ...
+
+    def add_all(self, arg0: str, arg1: list, arg2: list, /) -> None:
+        """One row for each value that is not None."""
+
+    def add_direction(self, name: WatchedName, gradient: object | None, momentum: object | None) -> bool: ...
+
+    def parameter_hook(self, autograd: Autograd, name: WatchedName, micro_batches: int, takes_every: bool, is_accumulated: bool, adds_to: object | None) -> object: ...
+
+    def metrics(self, kind: str, config: MonitorConfig, rank: int) -> dict: ...
+
+    def commit(self, step: int) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def write_rows(self, name: str, rows: Sequence[Sequence[str]]) -> None:
+        """A small csv file beside those of the values, unless it is there."""
+
+    def write_names(self, names: Sequence[tuple[str, str, str]]) -> None:
+        """names.json, of (kind, printed name with its stage, full name)."""
+
+    def take_messages(self) -> list[str]: ...
+
+class MicroBatches:
+    """Counts the calls of one outermost module."""
+
+    def __init__(self) -> None: ...
+
+class ModuleWatch:
+    """Hooks around the calls of one watched module."""
+
+    def __init__(self, monitor: LiveMonitor, autograd: Autograd, is_recomputing: object | None, config: MonitorConfig, name: str, target: str, place: tuple[int, int], batches: object, is_root: bool, is_watched: bool) -> None: ...
+
+    def before(self, arg0: object, arg1: object, arg2: object, /) -> None:
+        """A forward pre hook (with_kwargs)."""
+
+    def after(self, arg0: object, arg1: object, arg2: object, arg3: object | None, /) -> None:
+        """A forward hook (with_kwargs, always_call)."""
+
+def new_live_monitor(framework: dict, config: MonitorConfig, place: MonitorPlace, directory: str) -> LiveMonitor: ...
+
+class BlackBox:
+    """Samples of the last steps of a training."""
+
+    @property
+    def live(self) -> object: ...
+
+    @property
+    def is_frozen(self) -> bool: ...
+
+    @property
+    def first(self) -> tuple[str, int, str, str, str] | None: ...
+
+    def norm(self, gradients: list) -> float: ...
+
+    def add_input(self, name: WatchedName, args: object, kwargs: object) -> None: ...
+
+    def take_seconds(self) -> float:
+        """Spent in hooks since the last call."""
+
+    def write(self, text: str) -> None:
+        """How the training is and how it ended, as JSON."""
+
+class OutputSample:
+    """Samples the output of one module."""
+
+    def __init__(self, box: BlackBox, is_recomputing: object, module: str) -> None: ...
+
+    def after(self, arg0: object, arg1: object, arg2: object | None, /) -> None:
+        """A forward hook."""
+
+def new_black_box(framework: dict, output: str, rank: int | None, steps: int) -> BlackBox: ...
+
+class CommunicationWatch:
+    """Values around communication calls, step by step."""
+
+    def __init__(self, monitor: LiveMonitor, handle_type: object, operation_type: object, before: bool) -> None: ...
+
+    def begin(self, name: str, args: tuple, kwargs: dict, masked: list, is_asked_for: bool) -> None:
+        """Before every call of a function."""
+
+    def end(self, result: object | None) -> None:
+        """After the call has returned."""
+
+    def fail(self) -> None:
+        """After the call has raised."""
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a call now is within another one."""
+
+    def completed(self, handle: object) -> None:
+        """The user has waited for this handle."""
+
+    def end_step(self) -> None: ...
+
+    def forget(self) -> None: ...

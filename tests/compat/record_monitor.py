@@ -1,4 +1,4 @@
-"""Trains two layers under the TrainerMon of upstream, whose Python runs this.
+"""Trains two layers under the TrainerMon of upstream or plumbline, whose Python runs this.
 
 record_monitor.py CONFIG OUTPUT: three optimizer steps of two micro-batches.
 """
@@ -9,7 +9,10 @@ import sys
 import torch
 
 os.environ["MONITOR_OUTPUT_DIR"] = sys.argv[2]  # read when the module is loaded
-from msprobe.pytorch import TrainerMon
+try:
+    from plumbline.pytorch import TrainerMon
+except ImportError:
+    from msprobe.pytorch import TrainerMon
 
 torch.manual_seed(0)
 

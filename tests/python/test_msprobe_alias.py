@@ -19,11 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PLUMBLINE = Path(plumbline.__file__).parent.parent
 
 MISSING = {
-    "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
     "from msprobe.pytorch import parse": "Use the command `plumb parse`",
     "from msprobe.pytorch import set_ge_dump_config": "setting up torchair's dump is not built yet",
     "import msprobe.core.overflow_check.checker": "use `plumb overflow`",
-    "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
+    "from msprobe.pytorch.monitor import unit_conversion": "no counterpart of this name",
     "import msprobe.mindspore.monitor": "No module named 'mindspore'",
     "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
 }
@@ -62,6 +61,8 @@ def test_names_are_plumblines(installed: Path) -> None:
         "from msprobe.pytorch.common.utils import seed_all\n"
         "from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger\n"
         "assert issubclass(alias.PrecisionDebugger, own.PrecisionDebugger)\n"
+        "from msprobe.pytorch.monitor.module_hook import TrainerMon\n"
+        "assert TrainerMon is alias.TrainerMon is own.TrainerMon\n"
         "assert alias.PrecisionDebugger is PrecisionDebugger and alias.seed_all is seed_all\n"
         "from msprobe.core.config_check import ConfigChecker\n"
         "import plumbline; assert ConfigChecker is plumbline.ConfigChecker\n"

@@ -6,11 +6,9 @@ from typing import NoReturn
 
 # Longest match first wins: upstream's name, then what it is and what to do.
 _NOT_BUILT = {
-    "msprobe.mindspore.TrainerMon": "the training monitor is not built yet",
-    "msprobe.mindspore.monitor": "the training monitor is not built yet",
+    "msprobe.mindspore.TrainerMon": "the training monitor is not built for MindSpore yet",
+    "msprobe.mindspore.monitor": "the training monitor is not built for MindSpore yet",
     "msprobe.mindspore.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
-    "msprobe.pytorch.monitor": "the training monitor is not built yet",
-    "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
     "msprobe.pytorch.parse": "no module to import here. Use the command `plumb parse`",
     "msprobe.pytorch.parse_tool": "no module to import here. Use the command `plumb parse`",
     "msprobe.pytorch.save": (
@@ -41,8 +39,10 @@ _NOT_BUILT = {
     "msprobe.core.overflow_check": "use `plumb overflow`",
     "msprobe.core.parse": "use `plumb parse`",
     "msprobe.core.acc_check": "use `plumb precheck` or plumbline.precheck()",
-    "msprobe.core.monitor": "the training monitor is not built yet",
-    "msprobe.core.monitor_v2": "the training monitor is not built yet",
+    "msprobe.core.monitor": "use `plumb anomaly_analyse`, plumbline.csv2tensorboard_by_step() or "
+    "plumbline.pytorch.TrainerMon",
+    "msprobe.core.monitor_v2": "use plumbline.pytorch.TrainerMon; the second form of the monitor "
+    "is not built yet",
     "msprobe.core.grad_probe": "task grad_probe is not built yet",
     "msprobe.infer": "running offline models is not built yet",
 }

@@ -27,7 +27,7 @@ from plumbline.communication import MASKED_INPUTS, MASKED_OUTPUTS
 NAMES = read_api_list(__file__)["distributed"]
 
 # Methods of a handle after which the user may use the data; of the last one only if it says True.
-_WAITS = ("wait", "synchronize")
+WAITS = ("wait", "synchronize")
 _TEST = "is_completed"
 # The same for the future of a handle.
 _FUTURE_WAITS = ("wait", "value")
@@ -52,7 +52,7 @@ class DistributedHooks:
     """The probes of one process; installed while a window is open."""
 
     def __init__(self, recorder: _core.Recorder) -> None:
-        self._functions: list[_Redirection] = []
+        self._functions: list[Redirection] = []
         self._handles = _core.PatchSet()
         self._is_active = False
         self._collectives: _core.Collectives | None = None
@@ -66,8 +66,8 @@ class DistributedHooks:
         self._is_completed = dist.Work.is_completed
         self._is_success = dist.Work.is_success
         for name, function in functions():
-            self._functions.append(_Redirection(function, self._probe_of(name)))
-        for method in (*_WAITS, _TEST):
+            self._functions.append(Redirection(function, self._probe_of(name)))
+        for method in (*WAITS, _TEST):
             self._handles.add(dist.Work, method, self._observed(getattr(dist.Work, method)))
         self._futures: dict[Any, Any] = {}  # future of a pending call -> its handle
         self._observe_futures()
@@ -115,19 +115,8 @@ class DistributedHooks:
 
     def _observed(self, original: Any) -> Any:
         """`original`, a method of handles, after which the handle's call is recorded."""
-        collectives = self._collectives
-        assert collectives is not None
-        is_test = original.__name__ == _TEST
-
-        # PyTorch looks for overrides in Python subclasses of handles by this name and `self`.
-        def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            if result or not is_test:
-                collectives.completed(self)
-            return result
-
-        wait.__code__ = wait.__code__.replace(co_name=original.__name__)
-        return functools.update_wrapper(wait, original)
+        assert self._collectives is not None
+        return observed_wait(original, self._collectives.completed)
 
     def _observe_futures(self) -> None:
         future: Any = torch._C.Future
@@ -175,8 +164,31 @@ class DistributedHooks:
             self._handles.add(future, method, then(getattr(future, method)))
 
 
-class _Redirection:
-    """One function whose code can be replaced by a call of a probe around a copy of it."""
+def observed_wait(original: Any, completed: Callable[[Any], None]) -> Any:
+    """`original`, a method of handles, which tells `completed` of its handle when it is through."""
+    is_test = original.__name__ == _TEST
+
+    # PyTorch looks for overrides in Python subclasses of handles by this name and `self`.
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if result or not is_test:
+            completed(self)
+        return result
+
+    wait.__code__ = wait.__code__.replace(co_name=original.__name__)
+    return functools.update_wrapper(wait, original)
+
+
+def is_redirected(function: types.FunctionType) -> bool:
+    """Whether a redirection of anybody is applied to it now."""
+    return function.__code__.co_filename == __file__
+
+
+class Redirection:
+    """One function whose code can be replaced by a call of a probe around a copy of it.
+
+    `probe_of`: makes the probe of that copy.
+    """
 
     def __init__(self, function: types.FunctionType, probe_of: Callable[[Any], Any]) -> None:
         self._function = function
@@ -196,6 +208,7 @@ class _Redirection:
         self._signature = inspect.signature(function)
 
     def apply(self) -> None:
+        """Replaces the code."""
         if self._function.__code__ is not self._code:
             return  # somebody else's replacement
         self._function.__code__ = self._jump
@@ -203,6 +216,7 @@ class _Redirection:
             self._function.__signature__ = self._signature  # type: ignore[attr-defined]
 
     def restore(self) -> None:
+        """Puts the original code back."""
         if self._function.__code__ is not self._jump:
             return
         self._function.__code__ = self._code

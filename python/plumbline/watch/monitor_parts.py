@@ -15,6 +15,15 @@ class Handle(Protocol):
         """Takes it away; what was there before is there again, by identity."""
 
 
+class CommunicationHooks(Handle, Protocol):
+    """Hooks around communication functions, which can be put there again and again."""
+
+    watch: _core.CommunicationWatch
+
+    def apply(self) -> None:
+        """Puts them there."""
+
+
 class MonitorParts(Protocol):
     """One framework. Reads attributes, registers and removes hooks; computes nothing."""
 
@@ -41,6 +50,17 @@ class MonitorParts(Protocol):
 
     def watch_module(self, module: Any, watch: _core.ModuleWatch) -> list[Handle]:
         """Registers the hooks of `watch` around the calls of `module`."""
+
+    def watch_calls(self, module: Any, hook: Callable[..., None]) -> Handle:
+        """Calls `hook` before every call of `module`."""
+
+    def communication_hooks(
+        self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
+    ) -> CommunicationHooks | None:
+        """Hooks around communication functions, not applied yet; None: there are none.
+
+        `before`: values are read before calls too. `is_wanted`: asked at each outermost call.
+        """
 
     def watch_gradients(
         self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],

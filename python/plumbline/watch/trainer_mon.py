@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import atexit
 import os
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from plumbline import _core
+from plumbline.watch.call_stacks import ModuleStacks
+from plumbline.watch.communication import Communication, check_lines
 from plumbline.watch.config_file import ConfigFile
 from plumbline.watch.module_structure import ModuleStructure
 from plumbline.watch.monitor_parts import Handle, MonitorParts
 
 _OUTPUT_VARIABLE, _DYNAMIC_VARIABLE = "MONITOR_OUTPUT_DIR", "DYNAMIC_MONITOR"
 _SHOWN_ALERTS = 8  # of one step on the console
+_SHOWN_PARAMETERS = 8  # without a gradient, of one step
+_NEVER = 1 << 62  # a step
 
 
 class StopTraining(Exception):
@@ -53,11 +56,14 @@ class TrainerMonBase:
     ) -> None:
         self._file = ConfigFile(config_file_path)
         self.config = self._file.read()
+        check_lines(self._file.path, self.config)
         self.is_dynamic = os.environ.get(_DYNAMIC_VARIABLE, "").lower() == "true"
         self.output = os.environ.get(_OUTPUT_VARIABLE) or "./monitor_output"
         self.process_group = process_group
         self.prefers_main_grad = params_have_main_grad
         self._sessions: list[_Session] = []
+        self._names: dict[tuple[int, str], int] = {}
+        self._changes = 0
         self._log_warnings()
         atexit.register(self.stop)
 
@@ -157,14 +163,21 @@ class TrainerMonBase:
         """The one that further optimizers write to as well."""
         return next(iter(self.directories), "")
 
-    def change(self) -> bool:
-        """Reads the configuration again if it has changed and is switched on."""
+    def changes(self) -> int:
+        """How many times the configuration was changed and switched on; looks at the file."""
         config = self._file.read_if_changed()
-        if config is None or not config.dynamic_on:
-            return False
-        self.config = config
-        self._log_warnings()
-        return True
+        if config is not None and config.dynamic_on:
+            self.config = config
+            self._changes += 1
+            self._log_warnings()
+        return self._changes
+
+    def own_name(self, session: _Session, stage: int, name: str) -> str:
+        """`name`, or one that no other session has: two optimizers write into the same files."""
+        number = self._sessions.index(session)
+        while self._names.setdefault((stage, name), number) != number:
+            name = f"model{number}.{name}"
+        return name
 
     def switch_off(self, session: _Session) -> None:
         """The last step is written: says so in the configuration (the lowest rank does)."""
@@ -208,12 +221,16 @@ class _Session:
         self._first_step = step
         self._written = 0
         self._is_on = not owner.is_dynamic
+        self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
         self._handles: list[Handle] = []
         self._names: dict[Any, str] = {}
         self._parameters: list[tuple[Any, _core.WatchedName]] = []
         self._structure: ModuleStructure | None = None
         self._told: set[str] = set()
+        self._changes = 0
+        self._stacks: ModuleStacks | None = None
+        self._communication: Communication | None = None
         self.directory = ""
 
     # ---- from outside
@@ -223,7 +240,8 @@ class _Session:
         if self._config.print_struct:
             self._structure = ModuleStructure(self._parts, self._models, self._printed)
         self._steps = self._parts.watch_steps(self._optimizer, self._before, self._after)
-        self._guarded(self._arm)
+        if not self._owner.is_dynamic:  # else the file is looked at behind every step
+            self._guarded(self._arm)
 
     def end(self) -> None:
         """Takes everything away."""
@@ -254,14 +272,25 @@ class _Session:
             structure.write(self._owner.output, self._parts.rank(), self._config.ranks)
             self.end()
             raise StopTraining("exit after first monitor step when print model struct")
+        if self._communication is not None and self._step > self._first_step:
+            self._stop_after_log(self._communication)
         if self._handles:
             self._guarded(self._take)
+
+    def _stop_after_log(self, communication: Communication) -> None:
+        if not self._config.logs_communication:
+            return
+        if (self._parts.rank() or 0) == min(self._config.ranks or [0]):
+            communication.log()
+        self.end()
+        raise StopTraining("exit after first step when print cc stack")
 
     def _after(self) -> None:
         if self._handles:
             self._guarded(self._commit)
         self._step += 1
-        self._guarded(self._arm)
+        if self._step >= self._idle_until:
+            self._guarded(self._arm)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
@@ -270,6 +299,7 @@ class _Session:
             self._warn("the monitor stops watching after an error of its own: "
                        f"{type(error).__name__}: {error}")
             self._is_on = False
+            self._idle_until = 0 if self._owner.is_dynamic else _NEVER
             self._disarm()
 
     def _is_collected(self) -> bool:
@@ -282,11 +312,21 @@ class _Session:
         return (self._step >= first and past % config.step_interval == 0
                 and self._written < config.collect_times)
 
+    def _next_collected(self) -> int:
+        """The first step from this one on for which hooks may be wanted."""
+        config = self._config
+        if not self._is_on or self._written >= config.collect_times:
+            return _NEVER
+        if self._step < config.start_step:
+            return config.start_step
+        return self._step + -(self._step - config.start_step) % config.step_interval
+
     def _arm(self) -> None:
         """Makes ready for the step that comes."""
-        if self._owner.is_dynamic and self._steps is not None and self._owner.change():
+        if self._owner.is_dynamic and self._changes != self._owner.changes():
             self._restart()
         wants = self._is_collected()
+        self._idle_until = 0 if wants or self._owner.is_dynamic else self._next_collected()
         if wants and not self._handles:
             self._install()
         elif not wants and self._handles:
@@ -295,6 +335,7 @@ class _Session:
             self._tell()
 
     def _restart(self) -> None:
+        self._changes = self._owner.changes()
         self._disarm()
         self._config = self._owner.config
         if self._live is not None:
@@ -308,6 +349,8 @@ class _Session:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        if self._communication is not None:
+            self._communication.forget()
         if self._live is not None:
             self._live.drop()
 
@@ -325,17 +368,22 @@ class _Session:
             batches = (self._micro_batches, self._config.micro_batch_gradients)
             handles += self._parts.watch_gradients(
                 self._models, self._parameters, self._live, autograd, batches)
+        if self._stacks is not None:
+            handles += self._stacks.watch()
+        if self._communication is not None:
+            handles += self._communication.watch()
         self._handles = handles
 
     def _open(self) -> None:
-        place = self._parts.group_place(self._owner.process_group)
+        place = _core.MonitorPlace(
+            self._owner.output, self._parts.rank(),
+            self._parts.group_place(self._owner.process_group), self._step)
         parts = {**self._parts.framework_parts(), "name": "monitor"}
         self._live = _core.new_live_monitor(
-            parts, self._config, self._owner.output, self._parts.rank(), place, self._step,
-            self.directory or self._owner.first_directory())
+            parts, self._config, place, self.directory or self._owner.first_directory())
         self.directory = self._live.directory
         self._autograd = self._parts.autograd()
-        self._names_table: list[list[str]] = [["printed_name", "full_name", "vpp_stage", "kind"]]
+        self._full_names: list[tuple[str, str, str]] = []
         self._parameters = []
         self._modules: list[tuple[_core.ModuleWatch, Any]] = []
         group = 0
@@ -344,9 +392,22 @@ class _Session:
         if self._config.activations:
             for stage, model in enumerate(self._models):
                 group = self._name_modules(model, stage, group)
-        if len(self._names_table) > 1:
-            self._live.write_rows("names.csv", self._names_table)
+        if self._config.format == "csv":
+            self._live.write_names(self._full_names)
+        if self._config.stack_info:
+            self._stacks = ModuleStacks(self._parts, self._models, self._printed)
+        self._open_communication()
         self._tell()
+
+    def _open_communication(self) -> None:
+        self._communication = None
+        if not self._config.communication:
+            return
+        if self._parts.rank() is None:
+            self._warn("cc_distribution: ignored, there is no process group")
+            return
+        assert self._live is not None
+        self._communication = Communication(self._parts, self._live, self._config)
 
     def _printed(self, name: str, taken: set[str]) -> str:
         """The short name, or the full one where another has the short one already."""
@@ -364,8 +425,9 @@ class _Session:
             if not self._selects_parameter(name, printed, stage):
                 continue
             group += 1
+            printed = self._owner.own_name(self, stage, printed)
             self._parameters.append((parameter, self._live.name(printed, stage, group)))
-            self._names_table.append([printed, name, str(stage), "parameter"])
+            self._full_names.append(("parameter", f"{stage}:{printed}", name))
         return group
 
     def _selects_parameter(self, name: str, printed: str, stage: int) -> bool:
@@ -397,13 +459,15 @@ class _Session:
             group += 1
             shown = printed if target is None or self._config.watches_all_modules else (
                 target.rpartition(":")[2])
+            if is_watched:
+                shown = self._owner.own_name(self, stage, shown)
             watch = _core.ModuleWatch(
                 self._live, self._autograd, self._parts.is_recomputing(), self._config, shown,
                 target or "", (stage, group), batches, not name, is_watched)
             self._modules.append((watch, module))
             if is_watched:
                 watched += 1
-                self._names_table.append([shown, name, str(stage), "module"])
+                self._full_names.append(("module", f"{stage}:{shown}", name))
         _core.log_info(f"> {watched} modules are monitored.")
         return group
 
@@ -427,9 +491,8 @@ class _Session:
             kept = [None if self._parts.is_duplicate(parameter, tp_group, dp_group) else gradient
                     for (parameter, _), gradient in zip(self._parameters, gradients, strict=True)]
             live.add_all("grad_reduced", names, kept)
-            for (_, name), gradient in zip(self._parameters, gradients, strict=True):
-                if gradient is None:
-                    self._warn(f"grad is None: {name.text}, maybe something wrong happened.")
+            self._tell_missing([name.text for name, gradient in zip(names, gradients, strict=True)
+                                if gradient is None])
         moments = []
         if config.moments or config.directions:
             moments = [self._parts.moments(parameter, self._optimizer)
@@ -442,6 +505,12 @@ class _Session:
             live.add_all(kind, names, [parameter for parameter, _ in self._parameters])
         if config.directions:
             self._take_directions(gradients, [first for first, _ in moments])
+
+    def _tell_missing(self, names: list[str]) -> None:
+        for name in names[:_SHOWN_PARAMETERS]:
+            self._warn(f"grad is None: {name}, maybe something wrong happened.")
+        if len(names) > _SHOWN_PARAMETERS:
+            self._warn(f"grad is None: and {len(names) - _SHOWN_PARAMETERS} more parameters")
 
     def _gradient(self, parameter: Any) -> Any:
         return self._parts.gradient(parameter, self._optimizer, self._owner.prefers_main_grad)
@@ -461,6 +530,11 @@ class _Session:
         if self._config.parameters and self._config.updated_parameters:
             live.add_all("param_updated", [name for _, name in self._parameters],
                          [parameter for parameter, _ in self._parameters])
+        if self._communication is not None:
+            self._communication.end_step()
+        if self._stacks is not None:
+            stacks, self._stacks = self._stacks, None
+            live.write_rows("stack_info.csv", stacks.rows())
         live.commit(self._step)
         self._written += 1
         if self._written >= self._config.collect_times:
@@ -493,10 +567,3 @@ class _Nothing:
 
     def remove(self) -> None:
         """There is none."""
-
-
-def stack_text() -> str:
-    """The user's frames of the running call, innermost last, as upstream writes them."""
-    frames = traceback.extract_stack()
-    return "".join(f"File {frame.filename}, line {frame.lineno}, in {frame.name}, \n {frame.line} "
-                   "\n" for frame in frames)

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <mutex>
+#include <utility>
 
-#include "base/text/json.h"
+#include "base/file/file.h"
 #include "base/text/number_text.h"
 
 namespace plumbline::watch {
@@ -76,7 +78,7 @@ void Alerts::CheckRow(MonitorKind kind, const Row& row, int64_t step,
   if (!finding.ops.empty()) found_.push_back(std::move(finding));
 }
 
-std::string Alerts::Document() const {
+json::Value Alerts::Document() const {
   json::Value document = json::Value::Object();
   for (const Finding& finding : found_) {
     json::Value record = json::Value::Object();
@@ -95,7 +97,60 @@ std::string Alerts::Document() const {
     document.Put(fmt::format("{}_step_{}_call_{}", finding.tag, finding.step, finding.call),
                  std::move(record));
   }
-  return document.Text(1);
+  return document;
+}
+
+namespace {
+
+// What was found for one anomaly.json.
+struct AlertFile {
+  json::Value ended = json::Value::Object();  // by monitors that are closed
+  std::map<const void*, json::Value> found;
+};
+
+struct AlertFiles {
+  std::mutex mutex;
+  std::map<std::string, AlertFile> files;
+};
+AlertFiles& TheAlertFiles() {
+  static AlertFiles files;
+  return files;
+}
+
+void PutAll(const json::Value& from, json::Value* to) {
+  for (const std::string_view key : from.Keys()) to->Put(key, *from.Find(key));
+}
+
+}  // namespace
+
+Status BeginAlertFile(const std::string& path) {
+  AlertFiles& all = TheAlertFiles();
+  const std::scoped_lock lock(all.mutex);
+  if (!all.files.try_emplace(path).second) return {};
+  return WriteFileAtomically(path, "{}", /*durable=*/false);
+}
+
+Status WriteAlertFile(const std::string& path, const void* owner, json::Value alerts) {
+  AlertFiles& all = TheAlertFiles();
+  const std::scoped_lock lock(all.mutex);
+  AlertFile& file = all.files[path];
+  file.found[owner] = std::move(alerts);
+  if (file.found.size() == 1 && file.ended.Keys().empty()) {
+    return WriteFileAtomically(path, file.found[owner].Text(1), /*durable=*/false);
+  }
+  json::Value document = file.ended;
+  for (const auto& [_, found] : file.found) PutAll(found, &document);
+  return WriteFileAtomically(path, document.Text(1), /*durable=*/false);
+}
+
+void EndAlertFile(const std::string& path, const void* owner) {
+  AlertFiles& all = TheAlertFiles();
+  const std::scoped_lock lock(all.mutex);
+  AlertFile& file = all.files[path];
+  const auto found = file.found.find(owner);
+  if (found == file.found.end()) return;
+  PutAll(found->second, &file.ended);
+  file.found.erase(found);
 }
 
 }  // namespace plumbline::watch

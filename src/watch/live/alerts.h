@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/json.h"
 #include "watch/live/monitor_config.h"
 #include "watch/live/step_rows.h"
 
@@ -37,7 +38,7 @@ class Alerts {
   std::vector<std::string> Check(const StepRows& rows);
   // anomaly.json with everything so far; upstream's layout with "ops", "values" and "histories" of
   // all that was found in a row.
-  [[nodiscard]] std::string Document() const;
+  [[nodiscard]] json::Value Document() const;
   // How many rows of steps had one.
   [[nodiscard]] size_t size() const { return found_.size(); }
 
@@ -67,6 +68,14 @@ class Alerts {
   std::map<Key, History> histories_;
   std::vector<Finding> found_;
 };
+
+// anomaly.json of a process: several optimizers, each with its alerts, share one. Any thread.
+// Begins it without alerts, unless a monitor of this process has begun it before. kIo.
+Status BeginAlertFile(const std::string& path);
+// Writes what all have found; `alerts` is what `owner` has found by now. kIo.
+Status WriteAlertFile(const std::string& path, const void* owner, json::Value alerts);
+// `owner` has ended: what it found stays.
+void EndAlertFile(const std::string& path, const void* owner);
 
 }  // namespace plumbline::watch
 

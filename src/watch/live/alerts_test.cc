@@ -23,7 +23,7 @@ std::vector<size_t> AlertsOf(const std::vector<double>& series, const std::strin
     rows.of(MonitorKind::kReducedGradient).push_back({&name, 0, 0, values});
     found.push_back(alerts.Check(rows).size());
   }
-  if (document != nullptr) *document = alerts.Document();
+  if (document != nullptr) *document = alerts.Document().Text(1);
   return found;
 }
 

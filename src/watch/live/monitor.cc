@@ -115,6 +115,7 @@ void Monitor::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (!alert_path_.empty()) EndAlertFile(alert_path_, this);
   if (sink_ == nullptr) return;
   const Status closed = sink_->Close();
   if (!closed && !problem_) problem_ = closed.error().message();
@@ -141,7 +142,7 @@ void Monitor::WriteOut(const StepRows& rows) {
   if (sink_ != nullptr) written = sink_->Write(rows);
   std::vector<std::string> lines = alerts_.Check(rows);
   if (written && !lines.empty() && !alert_path_.empty()) {
-    written = WriteFileAtomically(alert_path_, alerts_.Document(), /*durable=*/false);
+    written = WriteAlertFile(alert_path_, this, alerts_.Document());
   }
   const std::scoped_lock lock(mutex_);
   std::ranges::move(lines, std::back_inserter(messages_));

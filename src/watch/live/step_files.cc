@@ -5,14 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "base/text/csv.h"
+#include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "formats/table/event_file.h"
 
@@ -28,6 +32,12 @@ double SecondsSince1970() {
 bool HasMicroStep(MonitorKind kind, const CsvForm& form) {
   return InfoOf(kind).has_micro_step ||
          (kind == MonitorKind::kUnreducedGradient && form.micro_batch_gradients);
+}
+
+// Held while somebody of this process looks for a file and makes it.
+std::mutex& FilesInUse() {
+  static std::mutex files;
+  return files;
 }
 
 std::string ShapeText(const Shape& shape) {
@@ -91,6 +101,7 @@ class CsvSink : public StepSink {
         directory_, fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first,
                                 first + form_.steps_per_file - 1));
     // A second optimizer with a monitor of its own adds to the file of the step.
+    const std::scoped_lock lock(FilesInUse());
     if (form_.steps_per_file == 1 && KindOf(path) == PathKind::kMissing) {
       text_ = Header(kind);
       AppendRows(kind, rows);
@@ -210,8 +221,9 @@ Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std
   const double now = SecondsSince1970();
   char host[256] = "localhost";
   (void)::gethostname(host, sizeof(host) - 1);
-  const std::string name = fmt::format("{}{}.{}.{}.0", event_file::kNameStart,
-                                       static_cast<int64_t>(now), host, ::getpid());
+  static std::atomic<int> files = 0;
+  const std::string name = fmt::format("{}{}.{}.{}.{}", event_file::kNameStart,
+                                       static_cast<int64_t>(now), host, ::getpid(), files++);
   auto writer = event_file::LiveWriter::Create(JoinPath(directory, name), now);
   if (!writer) return writer.error();
   return std::unique_ptr<StepSink>(
@@ -236,7 +248,26 @@ void AppendCell(double value, std::optional<int> digits, std::string& out) {
   AppendPythonFloat(rounded, out);
 }
 
+Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
+  json::Value document = json::Value::Object();
+  if (auto text = ReadFile(path)) {
+    auto known = json::Value::Parse(*text);
+    if (known && known->is_object()) document = std::move(*known);
+  }
+  std::map<std::string, json::Value, std::less<>> kinds;
+  for (const FullName& name : names) {
+    const json::Value* known = document.Find(name.kind);
+    const bool is_known = known != nullptr && known->is_object();
+    auto [kind, is_new] =
+        kinds.try_emplace(name.kind, is_known ? *known : json::Value::Object());
+    kind->second.Put(name.printed, json::Value(std::string_view(name.full)));
+  }
+  for (auto& [kind, members] : kinds) document.Put(kind, std::move(members));
+  return WriteFileAtomically(path, document.Text(1), /*durable=*/false);
+}
+
 Status WriteRows(const std::string& path, const std::vector<std::vector<std::string>>& rows) {
+  if (KindOf(path) != PathKind::kMissing) return {};
   std::string text;
   for (const std::vector<std::string>& row : rows) csv::AppendRow(row, text);
   return WriteFileAtomically(path, text, /*durable=*/false);

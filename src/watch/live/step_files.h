@@ -36,7 +36,17 @@ Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std
 // Appends a value as in a cell of the csv files.
 void AppendCell(double value, std::optional<int> digits, std::string& out);
 
-// A small csv file, at once. kIo.
+// What a printed name stands for.
+struct FullName {
+  std::string kind;     // "module" or "parameter"
+  std::string printed;  // "0:fc1.weight", with the stage
+  std::string full;
+};
+
+// names.json: {kind: {printed: full}}. Adds to a file that is there. kIo.
+Status WriteNames(const std::string& path, const std::vector<FullName>& names);
+
+// A small csv file, at once, unless it is there. kIo.
 Status WriteRows(const std::string& path, const std::vector<std::vector<std::string>>& rows);
 
 // Removes the rows of steps from `step` on from all csv files of a directory to which a resumed

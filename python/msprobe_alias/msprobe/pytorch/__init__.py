@@ -14,9 +14,11 @@ from msprobe.pytorch.debugger.precision_debugger import (
     module_dump_end,
     random_save,
 )
+from msprobe.pytorch.monitor.module_hook import TrainerMon
 
 __all__ = [
     "PrecisionDebugger",
+    "TrainerMon",
     "compare",
     "compare_distributed",
     "module_dump",

@@ -13,6 +13,7 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.pytorch.module_hooks import new_autograd
+from plumbline.watch.on_pytorch.communication import MonitoredCommunication
 from plumbline.watch.monitor_parts import Handle
 
 # Attributes of Megatron's optimizers: parameters in low precision, and what the state belongs to.
@@ -52,7 +53,7 @@ class TorchMonitorParts:
         return is_recomputing
 
     def modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
-        return model.named_modules()
+        return list(model.named_modules())
 
     def parameters(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Parameter]]:
         return [(name, one) for name, one in model.named_parameters() if one.requires_grad]
@@ -64,6 +65,14 @@ class TorchMonitorParts:
             module.register_forward_hook(after, with_kwargs=True, always_call=True),
         ]
 
+    def watch_calls(self, module: torch.nn.Module, hook: Callable[..., None]) -> Handle:
+        return module.register_forward_pre_hook(CopyableHook(hook))
+
+    def communication_hooks(
+        self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
+    ) -> MonitoredCommunication | None:
+        return MonitoredCommunication(live, before, is_wanted) if dist.is_available() else None
+
     def watch_gradients(
         self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],
         live: _core.LiveMonitor, autograd: _core.Autograd, batches: tuple[int, bool],
@@ -74,7 +83,7 @@ class TorchMonitorParts:
         handles: list[Handle] = []
         for parameter, name in parameters:
             count, takes_every = batches
-            hook = live.parameter_hook(
+            hook: Any = live.parameter_hook(
                 autograd, name, count, takes_every, not reduces, parameter if reduces else None)
             register = (parameter.register_hook if reduces
                         else parameter.register_post_accumulate_grad_hook)

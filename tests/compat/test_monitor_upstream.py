@@ -1,0 +1,112 @@
+"""TrainerMon against upstream's: equal files of one training, and files that its tools read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, run, upstream_python
+from test_trend_database import CONVERT, MONITOR_CONFIG, MONITOR_TREND, READ_EVENTS, query
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+pytestmark = pytest.mark.upstream
+
+HERE = Path(__file__).parent
+KINDS = ("actv", "actv_grad", "grad_unreduced", "grad_reduced", "exp_avg", "exp_avg_sq", "param",
+         "other")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same training under both monitors."""
+    root = tmp_path_factory.mktemp("both")
+    config = root / "config.json"
+    config.write_text(json.dumps(MONITOR_CONFIG))
+    for name, python in (("theirs", upstream_python()), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, root / name],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+    return {name: root / name for name in ("theirs", "own")}
+
+
+def rows_of(root: Path, kind: str, block: str) -> dict[tuple[str, ...], dict[str, float]]:
+    """Name, step and micro step -> op -> number."""
+    [directory] = root.glob("*-rank0-*")
+    with (directory / f"{kind}_{block}.csv").open(newline="") as file:
+        found = {}
+        for row in csv.DictReader(file):
+            key = tuple(row.pop(name, "") for name in ("vpp_stage", "name", "step", "micro_step"))
+            found[key] = {op: float(value) for op, value in row.items()}
+        return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_value_is_upstreams(both: dict[str, Path], kind: str) -> None:
+    for block in ("0-1", "2-3"):
+        theirs, ours = (rows_of(both[name], kind, block) for name in ("theirs", "own"))
+        assert theirs.keys() == ours.keys() and len(theirs) >= 4
+        for key, values in theirs.items():
+            assert list(values) == list(ours[key])
+            for op, value in values.items():
+                # One unit of the last digit that is printed.
+                assert ours[key][op] == pytest.approx(value, rel=0, abs=1.01e-6, nan_ok=True), key
+                assert math.isnan(ours[key][op]) == math.isnan(value)
+
+
+def test_upstreams_tools_read_the_files(both: dict[str, Path], tmp_path: Path,
+                                        request: pytest.FixtureRequest) -> None:
+    shutil.copytree(both["own"], tmp_path / "data", ignore=shutil.ignore_patterns("anomaly*"))
+    first, newest = upstream_python(), upstream_python("26.2.0")
+    program = os.environ.get("PLUMB") or str(request.getfixturevalue("plumb"))
+    done = run([first, "-W", "ignore", "-c", CONVERT, tmp_path / "data", tmp_path / "tb"],
+               timeout=300)
+    assert done.returncode == 0 and "failed" not in done.stdout, done.stdout + done.stderr
+    done = run([first, "-W", "ignore", "-c", READ_EVENTS, tmp_path / "tb"], timeout=300)
+    events = json.loads(done.stdout)
+    assert len(events) > 100 and any("vp0:fc1.weight/norm" in tag for tag in events)
+    for command in (newest.with_name("msprobe"), program):
+        out = tmp_path / Path(command).name
+        done = run([command, "data2db", "--db", out, "--data", tmp_path / "data", "--format",
+                    "monitor"], timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+    theirs, ours = (set(query(tmp_path / name / "monitor_data.trend.db", MONITOR_TREND))
+                    for name in ("msprobe", Path(program).name))
+    assert len(theirs) > 100 and theirs <= ours
+    done = run([program, "trend", tmp_path / "data", "-o", tmp_path / "trend.html"])
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "trend.html").stat().st_size > 1000
+
+
+READ_ALL_EVENTS = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+events.Reload()
+print(json.dumps({tag: [event.step for event in events.Scalars(tag)]
+                  for tag in events.Tags()["scalars"]}))
+"""
+
+
+def test_tensorboard_opens_event_files(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**MONITOR_CONFIG, "format": "tensorboard"}))
+    done = run([sys.executable, "-W", "ignore", HERE / "record_monitor.py", config,
+                tmp_path / "out"], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    [directory] = (tmp_path / "out").glob("*-rank0-*")
+    done = run([upstream_python(), "-W", "ignore", "-c", READ_ALL_EVENTS, directory], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout)
+    assert all(steps == ([1, 2] if "/exp_avg" in tag else [0, 1, 2])
+               for tag, steps in found.items())
+    kinds = {tag.rpartition("/")[2].rpartition("_")[0] for tag in found}
+    assert kinds == {"actv", "actv_grad", "acc_grad", "post_grad", "exp_avg", "exp_avg_sq",
+                     "param", "mg_direction"}
+    assert {"0:fc1.input:1/rank0/actv_norm", "0:fc2.bias/rank0/post_grad_zeros"} <= found.keys()
