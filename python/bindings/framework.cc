@@ -98,4 +98,18 @@ bool RequiresGrad(PyObject* tensor, const FrameworkNames& names) {
   return truth;
 }
 
+bool IsPlainClass(PyTypeObject* type, const FrameworkTypes& types, const FrameworkHooks& hooks) {
+  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
+  auto* object = reinterpret_cast<PyObject*>(type);
+  if (object == types.tensor || object == hooks.parameter_type) return true;
+  if (types.dtypes != nullptr) return true;  // such a framework has no dispatch to override
+  PyObject* own = PyObject_GetAttr(object, name);
+  PyObject* base = PyObject_GetAttr(types.tensor, name);
+  if (PyErr_Occurred() != nullptr) DropError();
+  const bool is_plain = own == base;
+  Py_XDECREF(own);
+  Py_XDECREF(base);
+  return is_plain;
+}
+
 }  // namespace plumbline::python

@@ -71,6 +71,10 @@ void Release(FrameworkHooks& hooks);
 // The framework's own answer, false if it cannot be read.
 bool RequiresGrad(PyObject* tensor, const FrameworkNames& names);
 
+// Whether the memory of a tensor of this class is its value: no class of the user stands between
+// (no __torch_dispatch__ of its own).
+bool IsPlainClass(PyTypeObject* type, const FrameworkTypes& types, const FrameworkHooks& hooks);
+
 }  // namespace plumbline::python
 
 #endif  // PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_H_

@@ -138,9 +138,6 @@ class Recorder final : public TensorSink,
   // False if there is none (counted). `with_bytes`: the source should have every element.
   bool Describe(PyObject* tensor, bool with_bytes, Description* out);
   [[nodiscard]] capture::TensorLabels LabelsOf(PyObject* tensor) const;
-  // Whether the memory of a tensor of this class is its value: no class of the user stands between
-  // (no __torch_dispatch__ of its own).
-  [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
   // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
   // the training itself and its memory tells whether it has changed.
   bool PackMemory(PyObject* tensor, const capture::TensorLabels& labels, bool may_cache,

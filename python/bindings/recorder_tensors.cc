@@ -67,17 +67,24 @@ Sight Recorder::LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_
   if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return {};
   if (!host.on_host) return LookOnDevice(tensor);
   const TensorView view = host.view();
-  if (!may_cache || !tensors_.IsWorthRemembering(view)) return {tensors_.HasNonFinite(view)};
-  if (const TensorFacts* known = FindFacts(tensor, host)) return {known->non_finite};
+  if (!may_cache || !tensors_.IsWorthRemembering(view)) return tensors_.Look(view);
+  if (const TensorFacts* known = FindFacts(tensor, host)) {
+    return {.hit = known->non_finite, .saturated = known->saturated};
+  }
+  const Sight sight = tensors_.Look(view);
   TensorFacts facts;
-  facts.non_finite = tensors_.HasNonFinite(view);
+  facts.non_finite = sight.hit;
+  facts.saturated = sight.saturated;
   StoreFacts(tensor, host, facts);
-  return {facts.non_finite};
+  return sight;
 }
 
 Sight Recorder::LookOnDevice(PyObject* tensor) {
   // One small result comes to the host; dtypes without isfinite() come as a whole.
-  PyObject* all = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "isfinite"), "all");
+  PyObject* all = nullptr;
+  if (!calls_.config().finds_saturated) {
+    all = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "isfinite"), "all");
+  }
   PyObject* finite = CallAndRelease(all, "item");
   if (finite != nullptr) {
     const bool hit = finite == Py_False;
@@ -89,7 +96,7 @@ Sight Recorder::LookOnDevice(PyObject* tensor) {
   HostTensor host;
   Sight sight{.unknown = true};
   if (copy != nullptr && reader_.Read(copy, &host) && host.on_host) {
-    sight = {tensors_.HasNonFinite(host.view())};
+    sight = tensors_.Look(host.view());
   }
   Py_XDECREF(copy);
   if (sight.unknown) CountUnreadableTensor("a tensor whose memory cannot be read");
@@ -114,12 +121,12 @@ Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare) {
   }
   if (problem.empty()) return sight;
   CountUnreadableTensor(problem);
-  return {.hit = sight.hit, .unknown = true};
+  return {.hit = sight.hit, .unknown = true, .saturated = sight.saturated};
 }
 
 Sight Recorder::Look(PyObject* tensor, EntryPacker* bare) {
   HostTensor host;
-  if (!IsPlainClass(Py_TYPE(tensor)) || !reader_.Read(tensor, &host)) {
+  if (!IsPlainClass(Py_TYPE(tensor), types_, hooks_) || !reader_.Read(tensor, &host)) {
     return LookAtDescribed(tensor, bare);
   }
   if (bare != nullptr) {
@@ -177,7 +184,7 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   PyObject* copy = ObjectOf(kept.copy);
   PyObject* tensor = copy != nullptr ? copy : ObjectOf(kept.tensor);
   const NoOverride plain(types_, hooks_, tensor);
-  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor), types_, hooks_);
   const bool is_changed =
       copy == nullptr && kept.version.has_value() && VersionOf(tensor) != kept.version;
   HostTensor host;
@@ -198,20 +205,6 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   PackDescribed(tensor, kept.path, out);
 }
 
-bool Recorder::IsPlainClass(PyTypeObject* type) const {
-  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
-  auto* object = reinterpret_cast<PyObject*>(type);
-  if (object == types_.tensor || object == hooks_.parameter_type) return true;
-  if (types_.dtypes != nullptr) return true;  // such a framework has no dispatch to override
-  PyObject* own = PyObject_GetAttr(object, name);
-  PyObject* base = PyObject_GetAttr(types_.tensor, name);
-  if (PyErr_Occurred() != nullptr) DropError();
-  const bool is_plain = own == base;
-  Py_XDECREF(own);
-  Py_XDECREF(base);
-  return is_plain;
-}
-
 TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
   return {.type = types_.texts.tensor_type, .requires_grad = RequiresGrad(tensor, hooks_.names)};
 }
@@ -219,7 +212,7 @@ TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
   if (ThisThread().kept != nullptr) return LookAt(tensor, path, out);
   const NoOverride plain(types_, hooks_, tensor);
-  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor), types_, hooks_);
   if (is_plain && PackMemory(tensor, LabelsOf(tensor), /*may_cache=*/true, path, out)) {
     return;
   }

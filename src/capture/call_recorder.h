@@ -192,6 +192,8 @@ class CallRecorder {
                    bool is_listed);
   void EndCompared(ThreadState& thread, std::string_view name, EntryPacker& out,
                    const KeptTensors& kept);
+  // Whether a hit that does not count is recorded; counts it if not.
+  bool TakeAside(std::string_view name);
   void SecureHit();
 
   // Set in a forked child: nothing of it may reach the parent's files. DataLoader workers fork.

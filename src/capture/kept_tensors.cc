@@ -79,6 +79,8 @@ KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {
   input_hit = other.input_hit;
   output_hit = other.output_hit;
   is_unknown = other.is_unknown;
+  input_saturated = other.input_saturated;
+  output_saturated = other.output_saturated;
   return *this;
 }
 
@@ -88,11 +90,13 @@ void KeptTensors::Clear() {
   head = 0;
   writes = Writes::kNothing;
   in_output = has_input = input_hit = output_hit = is_unknown = false;
+  input_saturated = output_saturated = false;
 }
 
 void KeptTensors::Note(Sight sight, std::string_view path) {
   if (!in_output && !IsRead(writes, path)) sight = {};
   (in_output ? output_hit : input_hit) |= sight.hit;
+  (in_output ? output_saturated : input_saturated) |= sight.saturated;
   has_input |= !in_output;
   is_unknown |= sight.unknown;
 }
@@ -109,6 +113,8 @@ void KeptTensors::Append(KeptTensors&& part, size_t offset) {
   input_hit |= part.input_hit;
   output_hit |= part.output_hit;
   is_unknown |= part.is_unknown;
+  input_saturated |= part.input_saturated;
+  output_saturated |= part.output_saturated;
 }
 
 void KeptTensors::TakeOff(size_t size) {
@@ -119,7 +125,7 @@ void KeptTensors::TakeOff(size_t size) {
 }
 
 std::string_view KeptTensors::origin() const {
-  if (input_hit) return "propagated";
+  if (is_hit() ? input_hit : input_saturated) return "propagated";
   return has_input && !is_unknown ? "origin" : "unknown";
 }
 

@@ -45,7 +45,8 @@ bool WritesFirst(Writes writes);
 // What a look at a tensor found.
 struct Sight {
   bool hit = false;
-  bool unknown = false;  // not readable (counted)
+  bool unknown = false;    // not readable (counted)
+  bool saturated = false;  // no NaN and no Inf, and the largest magnitude is the end of the type
 };
 
 // One tensor, and where the packed bytes describe it for now.
@@ -92,9 +93,15 @@ class KeptTensors {
   bool has_input = false;            // inputs were looked at
   bool input_hit = false, output_hit = false;
   bool is_unknown = false;  // a tensor could not be read
+  bool input_saturated = false, output_saturated = false;
 
   [[nodiscard]] bool is_hit() const { return input_hit || output_hit; }
-  // Whether NaN and Inf came into being in this call: "origin", "propagated" or "unknown".
+  // Saturated tensors are all there is.
+  [[nodiscard]] bool is_saturated() const {
+    return !is_hit() && (input_saturated || output_saturated);
+  }
+  // Whether NaN and Inf came into being in this call: "origin", "propagated" or "unknown"; where
+  // there are none, the same of saturated tensors.
   [[nodiscard]] std::string_view origin() const;
 };
 
