@@ -21,7 +21,7 @@ CAPS = {"file": 800, "header": 300, "function": 60, "test function": 40, "parame
         "nesting": 3}
 # Lines of Python: framework hook layers stay thin (docs/design/architecture.md).
 FRAMEWORK_BUDGET = 1200
-PACKAGE_BUDGET = 4500
+PACKAGE_BUDGET = 4700
 FRAMEWORKS = ("pytorch", "mindspore")
 # A folder of src/ holds few and full files: a unit is a header with its source and its test. The
 # smallest header that may have a single includer.

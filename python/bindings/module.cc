@@ -5,6 +5,7 @@
 #include "bind_black_box.h"
 #include "bind_capture.h"
 #include "bind_live_monitor.h"
+#include "bind_tracer.h"
 #include "call_probe.h"
 #include "callback.h"
 #include "errors.h"
@@ -22,4 +23,5 @@ NB_MODULE(_core, m) {
   plumbline::python::BindCapture(m);
   plumbline::python::BindLiveMonitor(m);
   plumbline::python::BindBlackBox(m);
+  plumbline::python::BindTracer(m);
 }

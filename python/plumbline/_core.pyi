@@ -1,6 +1,7 @@
 """Native core of plumbline."""
 
 from collections.abc import Sequence
+import os
 
 
 class UnsupportedError(RuntimeError):
@@ -35,6 +36,24 @@ class Config:
 
     @property
     def wants_backward(self) -> bool: ...
+
+    @property
+    def traces_frames(self) -> bool: ...
+
+    @property
+    def max_frames(self) -> int: ...
+
+    @property
+    def traced_batches(self) -> list[int]: ...
+
+    @property
+    def abort_after_batch(self) -> int | None: ...
+
+    @property
+    def raises_on_overflow(self) -> bool | None: ...
+
+    def wants(self, step: int, rank: int | None) -> bool:
+        """Whether a step of a rank is selected."""
 
     @property
     def warnings(self) -> list[str]: ...
@@ -171,3 +190,39 @@ class PatchSet:
 
 def original_of(arg: object, /) -> object:
     """The wrapped callable of a probe, or None."""
+
+class TraceReport:
+    """What a forward gave cause to say."""
+
+    @property
+    def text(self) -> str:
+        """To be printed, with its line breaks."""
+
+    @property
+    def error(self) -> str:
+        """Why the training should end, or empty."""
+
+    @property
+    def is_found(self) -> bool:
+        """NaN or Inf; the trace is over."""
+
+    @property
+    def is_written(self) -> bool:
+        """write() has something new to say."""
+
+class ModelTracer:
+    """The last forward calls before the first NaN or Inf."""
+
+    def __init__(self, *, framework: dict, max_frames: int, traced_batches: Sequence[int], abort_after: int | None) -> None:
+        """
+        `framework`: parts as of new_recorder(), and magnitudes(tensor) and read(magnitudes).
+        """
+
+    def frame(self, name: str, is_root: bool, module: object, args: object | None, output: object | None) -> TraceReport | None:
+        """The call of a module is over."""
+
+    def end_early(self) -> TraceReport | None:
+        """The forward of the model raised."""
+
+    def write(self, directory: str | bytes | os.PathLike, model: str, rank: int) -> None:
+        """Writes overflow_trace_rank{R}.json."""

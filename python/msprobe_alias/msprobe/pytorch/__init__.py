@@ -14,8 +14,10 @@ from msprobe.pytorch.debugger.precision_debugger import (
     module_dump_end,
     random_save,
 )
+from plumbline.pytorch import OverflowTracer
 
 __all__ = [
+    "OverflowTracer",
     "PrecisionDebugger",
     "compare",
     "compare_distributed",
