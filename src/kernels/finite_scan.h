@@ -27,8 +27,8 @@ struct AbsExtremes {
 };
 
 // Of a complex element the modulus counts, and the parts for NaN and Inf. An empty tensor has 0 and
-// 0. A tensor with NaN is read a second time, up to the first Inf. `team`: shares out large tensors;
-// null: this thread alone. Never allocates; thread-safe.
+// 0. A tensor with NaN is read a second time, up to the first Inf. `team`: shares out large
+// tensors; null: this thread alone. Never allocates; thread-safe.
 AbsExtremes AbsExtremesOf(const TensorView& view, const Team* team);
 
 }  // namespace plumbline::kernels

@@ -80,8 +80,8 @@ void OverflowTrace::Report(const TraceFrame& bad, TraceReport& report) {
   bad_values_ = BadValuesOf(bad);
   for (const std::string& line : bad_values_) report.text += line + "\n";
   report.text +=
-      fmt::format("\nDetected inf/nan during batch_number={}\nLast {} forward frames:\nabs min  abs "
-                  "max  metadata\n",
+      fmt::format("\nDetected inf/nan during batch_number={}\nLast {} forward frames:\n"
+                  "abs min  abs max  metadata\n",
                   bad.batch, frames_.size());
   for (const TraceFrame& frame : frames_) report.text += TextOf(frame) + "\n";
   report.text += "\n\n\n";

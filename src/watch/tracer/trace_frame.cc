@@ -57,8 +57,8 @@ bool TraceFrame::is_bad() const {
 std::string TextOf(const TraceFrame& frame) {
   std::string text;
   if (frame.begins_batch) {
-    text = fmt::format("\n\n{:{}} *** Starting batch number={} ***\nabs min  abs max  metadata\n", "",
-                       kTextColumns, frame.batch);
+    text = fmt::format("\n\n{:{}} *** Starting batch number={} ***\n", "", kTextColumns, frame.batch);
+    text += "abs min  abs max  metadata\n";
   }
   text += fmt::format("{:{}} {} {}", "", kTextColumns, frame.module, frame.type);
   for (const TracedValue& value : frame.values) {
