@@ -74,8 +74,9 @@ void PrintHints(const OverflowHints& hints) {
     Print(fmt::format("  in {}: {}\n", other.dtype, OneLine(OtherTypeText(other))));
   }
   if (const std::string advice = AdviceOf(hints); !advice.empty()) {
-    const bool has_one = !hints.other_types.empty();
-    Print(fmt::format("  in {}: {}\n", has_one ? "the other type" : "bfloat16 and float32", advice));
+    const std::string_view types =
+        hints.other_types.empty() ? "bfloat16 and float32" : "the other type";
+    Print(fmt::format("  in {}: {}\n", types, advice));
   }
   if (!hints.problem.empty()) Print(fmt::format("  not run again: {}\n", OneLine(hints.problem)));
 }

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string_view>
 
+#include "base/process/log.h"
 #include "commands.h"
 #include "overflow/overflow_check.h"
 #include "overflow/overflow_grade.h"
@@ -14,8 +15,8 @@ namespace {
 
 // Those of plumb overflow.
 constexpr int kGradesUnusable = 2, kGradesFound = 3, kGradesPartial = 4;
-constexpr size_t kMostCalls = 10;   // shown of a level
-constexpr size_t kMostRanks = 20;   // shown
+constexpr size_t kMostCalls = 10;  // shown of a level
+constexpr size_t kMostRanks = 20;  // shown
 
 std::string LabelOf(const GradeReport& report, const StepGrades& step, const RankGrades& rank) {
   const std::string label = RankLabel(rank.directory);

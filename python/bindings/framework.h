@@ -51,6 +51,7 @@ struct FrameworkNames {
 struct FrameworkHooks {
   PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
   PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
+  PyObject* read_together = nullptr;    // read_together(tensors): their values, waited for once
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
   PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack

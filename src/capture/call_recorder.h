@@ -67,6 +67,8 @@ class KeptTensorPacker {
   virtual ~KeptTensorPacker() = default;
   // As if `kept` was met now, but with its values when it was met; stores its file.
   virtual void PackKept(const KeptTensor& kept, EntryPacker& out) = 0;
+  // Waits for what `kept` awaits and notes it there: once for a whole call.
+  virtual void ReadAwaited(KeptTensors& kept) = 0;
 };
 
 // One per process. All methods need the program's lock.

@@ -27,6 +27,7 @@ void CallRecorder::StoreKept(ThreadState& thread, std::string_view name, EntryPa
 
 void CallRecorder::EndEntry(ThreadState& thread, std::string_view name, EntryPacker& out,
                             KeptTensors& kept, bool is_listed) {
+  if (!kept.awaited.empty()) packer_.ReadAwaited(kept);
   if (search_ == Search::kNothing || out.size() == kept.head) {
     AppendEntry(out.Finish());
   } else if (search_ == Search::kNanFlag) {

@@ -72,6 +72,7 @@ KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {
   if (this == &other) return *this;
   Clear();
   tensors = std::exchange(other.tensors, {});
+  awaited = std::exchange(other.awaited, {});
   head = other.head;
   writes = other.writes;
   in_output = other.in_output;
@@ -87,6 +88,7 @@ KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {
 void KeptTensors::Clear() {
   // Letting go of a tensor can run code that records: this must be consistent before.
   const std::vector<KeptTensor> old = std::exchange(tensors, {});
+  const std::vector<AwaitedFlag> unread = std::exchange(awaited, {});
   head = 0;
   writes = Writes::kNothing;
   in_output = has_input = input_hit = output_hit = is_unknown = false;
@@ -101,6 +103,11 @@ void KeptTensors::Note(Sight sight, std::string_view path) {
   is_unknown |= sight.unknown;
 }
 
+void KeptTensors::Await(ObjectRef is_finite, std::string_view path) {
+  if (is_finite.get() == nullptr || (!in_output && !IsRead(writes, path))) return;
+  awaited.push_back({std::move(is_finite), in_output});
+}
+
 void KeptTensors::Append(KeptTensors&& part, size_t offset) {
   for (KeptTensor& kept : part.tensors) {
     kept.begin += offset;
@@ -109,6 +116,9 @@ void KeptTensors::Append(KeptTensors&& part, size_t offset) {
   tensors.insert(tensors.end(), std::make_move_iterator(part.tensors.begin()),
                  std::make_move_iterator(part.tensors.end()));
   part.tensors.clear();
+  awaited.insert(awaited.end(), std::make_move_iterator(part.awaited.begin()),
+                 std::make_move_iterator(part.awaited.end()));
+  part.awaited.clear();
   has_input |= part.has_input;
   input_hit |= part.input_hit;
   output_hit |= part.output_hit;

@@ -59,6 +59,12 @@ struct KeptTensor {
   std::string path;
 };
 
+// Whether a tensor on a device is finite: asked for, and not waited for yet.
+struct AwaitedFlag {
+  ObjectRef is_finite;
+  bool in_output = false;
+};
+
 // The tensors of one part of an entry, or of a whole entry, and what was seen in them. Move-only.
 // Thread-compatible; to let go of tensors, their references may need the program's lock.
 class KeptTensors {
@@ -72,6 +78,8 @@ class KeptTensors {
   void Clear();
   // Takes what was seen in the tensor at `path` into account, unless the call does not read it.
   void Note(Sight sight, std::string_view path);
+  // Takes the answer for the tensor at `path` into account when it is there; empty: there is none.
+  void Await(ObjectRef is_finite, std::string_view path);
   // Takes over the tensors of a part that was packed elsewhere and begins at `offset` here.
   void Append(KeptTensors&& part, size_t offset);
   // Makes the places of the tensors those in a part of its own, without the first `size` bytes.
@@ -87,6 +95,7 @@ class KeptTensors {
   }
 
   std::vector<KeptTensor> tensors;
+  std::vector<AwaitedFlag> awaited;
   size_t head = 0;                   // bytes before the entry's members
   Writes writes = Writes::kNothing;  // of the call
   bool in_output = false;            // what is being walked

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline.pytorch.adapter import TorchAdapter
+from plumbline.pytorch.values import read_together
 from plumbline.watch.overflow_tracer import OverflowTracerBase
-
-
-@contextlib.contextmanager
-def _unseen() -> Iterator[None]:
-    """Modes, transforms and autograd of the user see nothing of what runs inside."""
-    with torch._C.DisableTorchFunction(), dispatch._disable_current_modes(), \
-            torch._C._DisableFuncTorch(), torch.no_grad():
-        yield
 
 
 class _TracedTorch:
@@ -33,7 +24,7 @@ class _TracedTorch:
 
     def parts(self) -> dict[str, Any]:
         return {"name": self._adapter.name, **self._adapter.framework_parts(),
-                "magnitudes": self._magnitudes, "read": self._read}
+                "magnitudes": self._magnitudes, "read": read_together}
 
     def named_modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
         """Without modules that are compiled: their hooks would be compiled with them."""
@@ -51,26 +42,15 @@ class _TracedTorch:
 
     def _magnitudes(self, tensor: torch.Tensor) -> torch.Tensor:
         """One pass for each, without a copy of the tensor."""
-        with _unseen():
+        # Modes, transforms and autograd of the user see nothing of this.
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), \
+                torch._C._DisableFuncTorch(), torch.no_grad():
             values = tensor.detach()
             if not (values.is_floating_point() or values.is_complex()):
-                values = values.to(torch.float64)
+                values = values.to(torch.float32)
             norm = torch.linalg.vector_norm
             pair = torch.stack((norm(values, -math.inf), norm(values, math.inf)))
             return pair.to(torch.promote_types(pair.dtype, torch.float32))
-
-    def _read(self, magnitudes: list[torch.Tensor]) -> list[list[float]]:
-        """One copy per device and type."""
-        groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
-        for index, pair in enumerate(magnitudes):
-            groups.setdefault((pair.device, pair.dtype), []).append(index)
-        answers: list[list[float]] = [[] for _ in magnitudes]
-        with _unseen():
-            for indices in groups.values():
-                together = torch.stack([magnitudes[index] for index in indices]).tolist()
-                for index, pair in zip(indices, together, strict=True):
-                    answers[index] = pair
-        return answers
 
 
 class OverflowTracer(OverflowTracerBase):
