@@ -13,16 +13,16 @@ namespace nb = nanobind;
 namespace plumbline::python {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxNesting = 16;
 constexpr size_t kUnlockFromBytes = size_t{1} << 20;
 
 // What runs meanwhile is no call of the training: a recorder does not record it.
-class OwnWork {
+class TracerWork {
  public:
-  OwnWork() { ++ThisThread().in_tool; }
-  ~OwnWork() { --ThisThread().in_tool; }
-  OwnWork(const OwnWork&) = delete;
-  OwnWork& operator=(const OwnWork&) = delete;
+  TracerWork() { ++ThisThread().in_tool; }
+  ~TracerWork() { --ThisThread().in_tool; }
+  TracerWork(const TracerWork&) = delete;
+  TracerWork& operator=(const TracerWork&) = delete;
 };
 
 bool IsEmpty(const HostTensor& host) { return host.view().element_count() == 0; }
@@ -66,7 +66,7 @@ ModelTracer::~ModelTracer() {
 TraceReport ModelTracer::Frame(std::string name, bool is_root, PyObject* module, PyObject* args,
                                PyObject* output) {
   if (trace_.is_over()) return {};
-  const OwnWork own;
+  const TracerWork own;
   OpenFrame open;
   open.frame.module = std::move(name);
   open.frame.type = TypeNameOf(module);
@@ -88,7 +88,7 @@ TraceReport ModelTracer::Frame(std::string name, bool is_root, PyObject* module,
 
 TraceReport ModelTracer::EndEarly() {
   if (trace_.is_over()) return {};
-  const OwnWork own;
+  const TracerWork own;
   const TraceReport report = trace_.Settle(ReadAwaited());
   trace_.Drop();
   return report;
@@ -122,7 +122,7 @@ void ModelTracer::AddValue(PyObject* value, const std::string& label, int tuples
 }
 
 void ModelTracer::AddInside(PyObject* value, const std::string& label, int depth, OpenFrame& to) {
-  if (depth > kMaxDepth) return;
+  if (depth > kMaxNesting) return;
   if (depth > 0 && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(types_.tensor)) != 0) {
     return AddTensor(value, label, true, to);
   }
