@@ -51,7 +51,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference"),
-    "watch": ("live", "perturb"),
+    "watch": ("live", "perturb", "tracer"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -234,7 +234,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "hooks": ("adapter", "api_hooks", "api_list", "call_regions", "communication", "custom_apis",
               "custom_ops_file", "dropout", "guards", "module_hooks", "random_calls", "values"),
     "windows": ("call_window", "config_watch", "debugger", "module_dump", "operator_window",
-                "token_window", "watch/perturbation"),
+                "token_window", "trace_window", "watch/perturbation"),
     "pytorch": ("pytorch",),
     "operator dumper": ("pytorch/operator_dump",),
     "mindspore": ("mindspore",),

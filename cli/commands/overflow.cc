@@ -15,6 +15,7 @@
 #include "base/file/file.h"
 #include "base/process/log.h"
 #include "commands.h"
+#include "commands/overflow_grade.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "operators/overflow_summary.h"
@@ -41,6 +42,7 @@ struct OverflowArguments {
   bool fail_on_anomaly = false;
   bool allow_partial = false;
   bool replay = false;
+  bool grades = false;
   std::string python;  // of the replay
   bool machine = false;
 };
@@ -65,8 +67,16 @@ void PrintHints(const OverflowHints& hints) {
   std::string before;
   for (const std::string& name : hints.previous) before += (before.empty() ? "" : ", ") + name;
   Print(fmt::format("  before it: {}\n", before.empty() ? "nothing recorded" : OneLine(before)));
+  if (!hints.recorded_class.empty()) {
+    Print(fmt::format("  recorded as: {}\n", OneLine(hints.recorded_class)));
+  }
   for (const OtherType& other : hints.other_types) {
     Print(fmt::format("  in {}: {}\n", other.dtype, OneLine(OtherTypeText(other))));
+  }
+  if (const std::string advice = AdviceOf(hints); !advice.empty()) {
+    const std::string_view types =
+        hints.other_types.empty() ? "bfloat16 and float32" : "the other type";
+    Print(fmt::format("  in {}: {}\n", types, advice));
   }
   if (!hints.problem.empty()) Print(fmt::format("  not run again: {}\n", OneLine(hints.problem)));
 }
@@ -125,9 +135,10 @@ void ReplayFirst(const OverflowArguments& arguments, OverflowReport& report) {
     first->hints.problem = runs.error().message();
     return;
   }
+  first->hints.other_types.clear();
   for (const precheck::OtherTypeRun& run : *runs) {
     first->hints.other_types.push_back(
-        {std::string(InfoOf(run.dtype).name), run.stays_finite, run.problem});
+        {std::string(InfoOf(run.dtype).name), run.stays_finite, run.problem, false});
   }
 }
 
@@ -148,6 +159,9 @@ Result<int> RunOverflow(const OverflowArguments& arguments, const std::string& p
   } else {
     Print(OneLine(OverflowAnswer(report)) + "\n");
     if (report.found()) PrintFinding(report);
+    if (const std::string hits = RecordedHitsText(report); !hits.empty()) {
+      Print(fmt::format("  recorded hits: {}\n", hits));
+    }
   }
   PrintNotJudged(report.not_judged);
   const int status = StatusOf(report, arguments);
@@ -209,10 +223,36 @@ int RunOnTree(const OverflowArguments& arguments, const std::string& path) {
   return is_unusable ? kUnusable : reported;
 }
 
+GradeArguments GradeArgumentsOf(const OverflowArguments& arguments, const std::string& path) {
+  return {.path = path,
+          .output = arguments.options.output_directory,
+          .threads = arguments.options.threads,
+          .fails_on_anomaly = arguments.fail_on_anomaly,
+          .allows_partial = arguments.allow_partial,
+          .is_machine = arguments.machine};
+}
+
 int RunOnDevice(const OverflowArguments& arguments) {
   Result<load::DumpFiles> found = load::FindDumpFiles(arguments.dump_path, {.recursive = true});
   if (found) return RunDeviceOverflow(arguments, *std::move(found));
   return TellFailure(operators::Failed(operators::DumpCode::kInvalidPath, found.error()));
+}
+
+int RunChosen(const OverflowArguments& arguments, const CLI::App& command) {
+  const auto refuse = [](std::string text) {
+    return ReportError("overflow", Error(ErrorCode::kInvalidArgument, std::move(text)));
+  };
+  if (std::string empty = EmptyOption(command); !empty.empty()) return refuse(std::move(empty));
+  if (arguments.grades && (arguments.replay || !arguments.dump_path.empty())) {
+    return refuse("--grade looks at a whole recording (expected neither --replay nor -d)");
+  }
+  if (!arguments.dump_path.empty()) return RunOnDevice(arguments);
+  if (arguments.path.empty() == arguments.input_path.empty()) {
+    return refuse("name one directory: DIR or -i DIR");
+  }
+  const std::string& path = arguments.path.empty() ? arguments.input_path : arguments.path;
+  return arguments.grades ? RunOverflowGrade(GradeArgumentsOf(arguments, path))
+                          : RunOnTree(arguments, path);
 }
 
 }  // namespace
@@ -240,6 +280,8 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--replay", arguments->replay,
                     "run the named call again from its saved tensors, in bfloat16 and in float32, "
                     "and say whether it stays finite");
+  command->add_flag("--grade", arguments->grades,
+                    "grade every call with NaN or Inf as medium, high or critical instead");
   command
       ->add_option("--python", arguments->python, "the interpreter that has PyTorch, for --replay")
       ->type_name("FILE");
@@ -247,6 +289,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->footer(FooterWithOwnStatuses(
       "",
       {"plumb overflow runs/new/step0", "plumb overflow runs/new -o result --fail-on-anomaly",
+       "plumb overflow runs/new --grade",
        "plumb overflow -d dump/20240101000000/0 -out result -n 3"},
       {{0, "done"},
        {2, "wrong usage, or unusable input"},
@@ -260,21 +303,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
         "with the number that msaccucmp has for them"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    if (const std::string empty = EmptyOption(*command); !empty.empty()) {
-      exit_status = ReportError("overflow", Error(ErrorCode::kInvalidArgument, empty));
-      return;
-    }
-    if (!arguments->dump_path.empty()) {
-      exit_status = RunOnDevice(*arguments);
-      return;
-    }
-    if (arguments->path.empty() == arguments->input_path.empty()) {
-      exit_status = ReportError(
-          "overflow", Error(ErrorCode::kInvalidArgument, "name one directory: DIR or -i DIR"));
-      return;
-    }
-    const std::string& path = arguments->path.empty() ? arguments->input_path : arguments->path;
-    exit_status = RunOnTree(*arguments, path);
+    exit_status = RunChosen(*arguments, *command);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "base/process/log.h"
 #include "call_probe.h"
 #include "config/config.h"
+#include "config/selection.h"
 #include "errors.h"
 #include "module_hook.h"
 #include "patch_set.h"
@@ -59,6 +60,17 @@ void BindConfig(nb::module_& m) {
       .def_ro("enable_dataloader", &Config::enable_dataloader)
       .def_ro("dump_enable", &Config::dump_enable)
       .def_prop_ro("wants_backward", [](const Config& c) { return c.data_mode.backward; })
+      .def_ro("traces_frames", &Config::traces_frames)
+      .def_ro("max_frames", &Config::max_frames)
+      .def_ro("traced_batches", &Config::traced_batches)
+      .def_ro("abort_after_batch", &Config::abort_after_batch)
+      .def_ro("raises_on_overflow", &Config::raises_on_overflow)
+      .def(
+          "wants",
+          [](const Config& c, int step, std::optional<int> rank) {
+            return WantsStep(c, step) && WantsRank(c, rank);
+          },
+          nb::arg("step"), nb::arg("rank").none(), "Whether a step of a rank is selected.")
       .def_ro("warnings", &Config::warnings);
   m.def(
       "load_config",

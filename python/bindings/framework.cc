@@ -55,6 +55,7 @@ bool ReadTypes(PyObject* parts, FrameworkTypes* types) {
 void ReadHooks(PyObject* parts, FrameworkHooks* hooks) {
   ReadParts(parts, {{"to_host", &hooks->to_host},
                     {"describe_tensor", &hooks->describe_tensor},
+                    {"read_together", &hooks->read_together},
                     {"mode_depth", &hooks->mode_depth},
                     {"mode_at", &hooks->mode_at},
                     {"pop_mode", &hooks->pop_mode},
@@ -80,8 +81,8 @@ void Release(FrameworkTypes& types) {
 void Release(FrameworkHooks& hooks) {
   const FrameworkNames& names = hooks.names;
   for (PyObject* object :
-       {hooks.to_host, hooks.describe_tensor, hooks.mode_depth, hooks.mode_at, hooks.pop_mode,
-        hooks.push_mode, hooks.parameter_type, hooks.no_override, names.requires_grad,
+       {hooks.to_host, hooks.describe_tensor, hooks.read_together, hooks.mode_depth, hooks.mode_at,
+        hooks.pop_mode, hooks.push_mode, hooks.parameter_type, hooks.no_override, names.requires_grad,
         names.grad_node, names.output_number, names.parameters, names.buffers, names.node_id}) {
     Py_XDECREF(object);
   }
@@ -96,6 +97,20 @@ bool RequiresGrad(PyObject* tensor, const FrameworkNames& names) {
   const bool truth = value == Py_True;
   Py_DECREF(value);
   return truth;
+}
+
+bool IsPlainClass(PyTypeObject* type, const FrameworkTypes& types, const FrameworkHooks& hooks) {
+  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
+  auto* object = reinterpret_cast<PyObject*>(type);
+  if (object == types.tensor || object == hooks.parameter_type) return true;
+  if (types.dtypes != nullptr) return true;  // such a framework has no dispatch to override
+  PyObject* own = PyObject_GetAttr(object, name);
+  PyObject* base = PyObject_GetAttr(types.tensor, name);
+  if (PyErr_Occurred() != nullptr) DropError();
+  const bool is_plain = own == base;
+  Py_XDECREF(own);
+  Py_XDECREF(base);
+  return is_plain;
 }
 
 }  // namespace plumbline::python

@@ -51,6 +51,7 @@ struct FrameworkNames {
 struct FrameworkHooks {
   PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
   PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
+  PyObject* read_together = nullptr;    // read_together(tensors): their values, waited for once
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
   PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
@@ -70,6 +71,10 @@ void Release(FrameworkHooks& hooks);
 
 // The framework's own answer, false if it cannot be read.
 bool RequiresGrad(PyObject* tensor, const FrameworkNames& names);
+
+// Whether the memory of a tensor of this class is its value: no class of the user stands between
+// (no __torch_dispatch__ of its own).
+bool IsPlainClass(PyTypeObject* type, const FrameworkTypes& types, const FrameworkHooks& hooks);
 
 }  // namespace plumbline::python
 

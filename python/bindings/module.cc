@@ -7,6 +7,7 @@
 #include "bind_live_communication.h"
 #include "bind_live_monitor.h"
 #include "bind_perturbation.h"
+#include "bind_tracer.h"
 #include "call_probe.h"
 #include "callback.h"
 #include "errors.h"
@@ -26,4 +27,5 @@ NB_MODULE(_core, m) {
   plumbline::python::BindBlackBox(m);
   plumbline::python::BindPerturbation(m);
   plumbline::python::BindLiveCommunication(m);
+  plumbline::python::BindTracer(m);
 }

@@ -113,11 +113,13 @@ class Recorder final : public TensorSink,
  private:
   // Where an entry is searched: looks at the tensor, and keeps it in thread.kept.
   void LookAt(PyObject* tensor, std::string_view path, EntryPacker& out);
-  // `bare`: also packs type, dtype, shape and requires_grad there; may be null.
-  capture::Sight Look(PyObject* tensor, EntryPacker* bare);
-  capture::Sight LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache);
-  capture::Sight LookOnDevice(PyObject* tensor);
-  capture::Sight LookAtDescribed(PyObject* tensor, EntryPacker* bare);
+  // `bare`: also packs type, dtype, shape and requires_grad there; may be null. `awaited`: gets a
+  // tensor on a device that tells whether all elements are finite, where that is not known yet.
+  capture::Sight Look(PyObject* tensor, EntryPacker* bare, capture::ObjectRef* awaited);
+  capture::Sight LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache,
+                              capture::ObjectRef* awaited);
+  capture::Sight LookOnDevice(PyObject* tensor, capture::ObjectRef* awaited);
+  capture::Sight LookAtDescribed(PyObject* tensor, EntryPacker* bare, capture::ObjectRef* awaited);
   // What is searched as the output of a call: `result`, or the argument written to by a call that
   // returns None (x[i] = y). Borrowed.
   PyObject* WhatIsLeft(PyObject* result, PyObject* const* args, Py_ssize_t count,
@@ -125,6 +127,7 @@ class Recorder final : public TensorSink,
   // The tensor's values at this moment, for all entries under way that hold it; may be empty.
   capture::ObjectRef CopyBeforeCall(PyObject* tensor, std::optional<int64_t> version);
   void PackKept(const capture::KeptTensor& kept, EntryPacker& out) override;
+  void ReadAwaited(KeptTensors& kept) override;
 
   void HookGradient(PyObject* result, const capture::ApiCall& call, const ThreadState& thread);
   void CountUnreadableTensor(std::string_view what);
@@ -146,9 +149,6 @@ class Recorder final : public TensorSink,
   // False if there is none (counted). `with_bytes`: the source should have every element.
   bool Describe(PyObject* tensor, bool with_bytes, Description* out);
   [[nodiscard]] capture::TensorLabels LabelsOf(PyObject* tensor) const;
-  // Whether the memory of a tensor of this class is its value: no class of the user stands between
-  // (no __torch_dispatch__ of its own).
-  [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
   // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
   // the training itself and its memory tells whether it has changed.
   bool PackMemory(PyObject* tensor, const capture::TensorLabels& labels, bool may_cache,

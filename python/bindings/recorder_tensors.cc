@@ -2,6 +2,8 @@
 // whose memory is not its values.
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "callback.h"
 #include "python_program.h"
@@ -62,41 +64,74 @@ void Recorder::CountUnreadableTensor(std::string_view what) {
   observer().CountLoss("tensors_unreadable", ThisThread().entry_name + ": " + std::string(what));
 }
 
-Sight Recorder::LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache) {
+Sight Recorder::LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache,
+                             capture::ObjectRef* awaited) {
   const DTypeKind kind = InfoOf(host.dtype).kind;
   if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return {};
-  if (!host.on_host) return LookOnDevice(tensor);
+  if (!host.on_host) return LookOnDevice(tensor, awaited);
   const TensorView view = host.view();
-  if (!may_cache || !tensors_.IsWorthRemembering(view)) return {tensors_.HasNonFinite(view)};
-  if (const TensorFacts* known = FindFacts(tensor, host)) return {known->non_finite};
+  if (!may_cache || !tensors_.IsWorthRemembering(view)) return tensors_.Look(view);
+  if (const TensorFacts* known = FindFacts(tensor, host)) {
+    return {.hit = known->non_finite, .saturated = known->saturated};
+  }
+  const Sight sight = tensors_.Look(view);
   TensorFacts facts;
-  facts.non_finite = tensors_.HasNonFinite(view);
+  facts.non_finite = sight.hit;
+  facts.saturated = sight.saturated;
   StoreFacts(tensor, host, facts);
-  return {facts.non_finite};
+  return sight;
 }
 
-Sight Recorder::LookOnDevice(PyObject* tensor) {
-  // One small result comes to the host; dtypes without isfinite() come as a whole.
-  PyObject* all = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "isfinite"), "all");
-  PyObject* finite = CallAndRelease(all, "item");
-  if (finite != nullptr) {
-    const bool hit = finite == Py_False;
-    Py_DECREF(finite);
-    return {hit};
+Sight Recorder::LookOnDevice(PyObject* tensor, capture::ObjectRef* awaited) {
+  // One flag comes to the host, when the call is over; dtypes without isfinite() come as a whole.
+  PyObject* all = nullptr;
+  if (!calls_.config().finds_saturated) {
+    all = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "isfinite"), "all");
+  }
+  if (all != nullptr) {
+    *awaited = TakeRef(all);
+    return {};
   }
   PyObject* copy = PyObject_CallOneArg(hooks_.to_host, tensor);
   if (copy == nullptr) DropError();
   HostTensor host;
   Sight sight{.unknown = true};
   if (copy != nullptr && reader_.Read(copy, &host) && host.on_host) {
-    sight = {tensors_.HasNonFinite(host.view())};
+    sight = tensors_.Look(host.view());
   }
   Py_XDECREF(copy);
   if (sight.unknown) CountUnreadableTensor("a tensor whose memory cannot be read");
   return sight;
 }
 
-Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare) {
+void Recorder::ReadAwaited(KeptTensors& kept) {
+  const std::vector<capture::AwaitedFlag> flags = std::exchange(kept.awaited, {});
+  PyObject* asked = PyList_New(0);
+  for (const capture::AwaitedFlag& flag : flags) {
+    if (asked != nullptr) PyList_Append(asked, ObjectOf(flag.is_finite));
+  }
+  PyObject* answers = hooks_.read_together == nullptr || asked == nullptr
+                          ? nullptr
+                          : PyObject_CallOneArg(hooks_.read_together, asked);
+  DropError();
+  const auto count = static_cast<Py_ssize_t>(flags.size());
+  const bool is_complete =
+      answers != nullptr && PyList_Check(answers) && PyList_GET_SIZE(answers) == count;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const capture::AwaitedFlag& flag = flags[static_cast<size_t>(i)];
+    PyObject* answer = is_complete ? Py_NewRef(PyList_GET_ITEM(answers, i))
+                                   : CallAndRelease(Py_NewRef(ObjectOf(flag.is_finite)), "item");
+    const bool is_known = answer == Py_True || answer == Py_False;
+    (flag.in_output ? kept.output_hit : kept.input_hit) |= answer == Py_False;
+    kept.is_unknown |= !is_known;
+    if (!is_known) CountUnreadableTensor("a flag that the device does not tell");
+    Py_XDECREF(answer);
+  }
+  Py_XDECREF(answers);
+  Py_XDECREF(asked);
+}
+
+Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare, capture::ObjectRef* awaited) {
   Description described;
   if (!Describe(tensor, /*with_bytes=*/false, &described)) {
     if (bare != nullptr) bare->Null();
@@ -108,19 +143,19 @@ Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare) {
   Sight sight{.unknown = described.source == nullptr && HasElements(described.shape)};
   HostTensor host;
   if (described.source != nullptr && reader_.Read(described.source, &host)) {
-    sight = LookAtMemory(described.source, host, /*may_cache=*/false);
+    sight = LookAtMemory(described.source, host, /*may_cache=*/false, awaited);
   } else if (described.source != nullptr) {
     problem = "a tensor whose memory cannot be read";
   }
   if (problem.empty()) return sight;
   CountUnreadableTensor(problem);
-  return {.hit = sight.hit, .unknown = true};
+  return {.hit = sight.hit, .unknown = true, .saturated = sight.saturated};
 }
 
-Sight Recorder::Look(PyObject* tensor, EntryPacker* bare) {
+Sight Recorder::Look(PyObject* tensor, EntryPacker* bare, capture::ObjectRef* awaited) {
   HostTensor host;
-  if (!IsPlainClass(Py_TYPE(tensor)) || !reader_.Read(tensor, &host)) {
-    return LookAtDescribed(tensor, bare);
+  if (!IsPlainClass(Py_TYPE(tensor), types_, hooks_) || !reader_.Read(tensor, &host)) {
+    return LookAtDescribed(tensor, bare, awaited);
   }
   if (bare != nullptr) {
     const Shape shape(host.sizes.begin(), host.sizes.end());
@@ -130,7 +165,7 @@ Sight Recorder::Look(PyObject* tensor, EntryPacker* bare) {
                        .shape = &shape},
                       *bare);
   }
-  return LookAtMemory(tensor, host, hooks_.names.counts_every_write());
+  return LookAtMemory(tensor, host, hooks_.names.counts_every_write(), awaited);
 }
 
 void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out) {
@@ -140,15 +175,17 @@ void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out)
   KeptTensor kept;
   kept.begin = out.size();
   Sight sight;
+  capture::ObjectRef awaited;
   if (calls_.search() == Search::kDifference) {
     thread.kept = nullptr;
     PackTensor(tensor, path, out);
     thread.kept = &seen;
   } else {
-    sight = Look(tensor, calls_.search() == Search::kNanFlag ? &out : nullptr);
+    sight = Look(tensor, calls_.search() == Search::kNanFlag ? &out : nullptr, &awaited);
   }
   kept.end = out.size();
   seen.Note(sight, path);
+  seen.Await(std::move(awaited), path);
   if (!thread.keeps_tensors) return;
   kept.path = path;
   kept.requires_grad = RequiresGrad(tensor, hooks_.names);
@@ -177,7 +214,7 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   PyObject* copy = ObjectOf(kept.copy);
   PyObject* tensor = copy != nullptr ? copy : ObjectOf(kept.tensor);
   const NoOverride plain(types_, hooks_, tensor);
-  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor), types_, hooks_);
   const bool is_changed =
       copy == nullptr && kept.version.has_value() && VersionOf(tensor) != kept.version;
   HostTensor host;
@@ -198,20 +235,6 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   PackDescribed(tensor, kept.path, out);
 }
 
-bool Recorder::IsPlainClass(PyTypeObject* type) const {
-  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
-  auto* object = reinterpret_cast<PyObject*>(type);
-  if (object == types_.tensor || object == hooks_.parameter_type) return true;
-  if (types_.dtypes != nullptr) return true;  // such a framework has no dispatch to override
-  PyObject* own = PyObject_GetAttr(object, name);
-  PyObject* base = PyObject_GetAttr(types_.tensor, name);
-  if (PyErr_Occurred() != nullptr) DropError();
-  const bool is_plain = own == base;
-  Py_XDECREF(own);
-  Py_XDECREF(base);
-  return is_plain;
-}
-
 TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
   return {.type = types_.texts.tensor_type, .requires_grad = RequiresGrad(tensor, hooks_.names)};
 }
@@ -219,7 +242,7 @@ TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
   if (ThisThread().kept != nullptr) return LookAt(tensor, path, out);
   const NoOverride plain(types_, hooks_, tensor);
-  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor), types_, hooks_);
   if (is_plain && PackMemory(tensor, LabelsOf(tensor), /*may_cache=*/true, path, out)) {
     return;
   }

@@ -1,6 +1,8 @@
 """Native core of plumbline."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+import os
 
 
 class UnsupportedError(RuntimeError):
@@ -35,6 +37,24 @@ class Config:
 
     @property
     def wants_backward(self) -> bool: ...
+
+    @property
+    def traces_frames(self) -> bool: ...
+
+    @property
+    def max_frames(self) -> int: ...
+
+    @property
+    def traced_batches(self) -> list[int]: ...
+
+    @property
+    def abort_after_batch(self) -> int | None: ...
+
+    @property
+    def raises_on_overflow(self) -> bool | None: ...
+
+    def wants(self, step: int, rank: int | None) -> bool:
+        """Whether a step of a rank is selected."""
 
     @property
     def warnings(self) -> list[str]: ...
@@ -372,6 +392,9 @@ class LiveMonitor:
 
     def write_names(self, names: Sequence[tuple[str, str, str]]) -> None:
         """names.json, of (kind, printed name with its stage, full name)."""
+        """A small csv file beside those of the values."""
+
+    def metrics(self, kind: str, config: MonitorConfig, rank: int) -> dict: ...
 
     def take_messages(self) -> list[str]: ...
 
@@ -392,6 +415,7 @@ class ModuleWatch:
         """A forward hook (with_kwargs, always_call)."""
 
 def new_live_monitor(framework: dict, config: MonitorConfig, place: MonitorPlace, directory: str) -> LiveMonitor: ...
+def new_live_monitor(framework: dict, config: MonitorConfig, output: str, rank: int | None, pipeline: tuple[int, list[int]], first_step: int, directory: str) -> LiveMonitor: ...
 
 class BlackBox:
     """Samples of the last steps of a training."""
@@ -449,3 +473,38 @@ class CommunicationWatch:
     def end_step(self) -> None: ...
 
     def forget(self) -> None: ...
+class TraceReport:
+    """What a forward gave cause to say."""
+
+    @property
+    def text(self) -> str:
+        """To be printed, with its line breaks."""
+
+    @property
+    def error(self) -> str:
+        """Why the training should end, or empty."""
+
+    @property
+    def is_found(self) -> bool:
+        """NaN or Inf; the trace is over."""
+
+    @property
+    def is_written(self) -> bool:
+        """write() has something new to say."""
+
+class ModelTracer:
+    """The last forward calls before the first NaN or Inf."""
+
+    def __init__(self, *, framework: dict, max_frames: int, traced_batches: Sequence[int], abort_after: int | None) -> None:
+        """
+        `framework`: parts as of new_recorder(), and magnitudes(tensor) and read(magnitudes).
+        """
+
+    def frame(self, name: str, is_root: bool, module: object, args: object | None, output: object | None) -> TraceReport | None:
+        """The call of a module is over."""
+
+    def end_early(self) -> TraceReport | None:
+        """The forward of the model raised."""
+
+    def write(self, directory: str | bytes | os.PathLike, model: str, rank: int) -> None:
+        """Writes overflow_trace_rank{R}.json."""

@@ -166,6 +166,10 @@ class CallWindow(Window):
         self._close_recorder()
 
     def _use_config(self, config: _core.Config) -> None:
+        if config.traces_frames:
+            raise _core.UnsupportedError(
+                f'overflow_check.mode: is "trace", which {self._adapter.name} does not have here '
+                '(expected "record")')
         for warning in config.warnings:
             _core.log_warning(warning)
         self._config = config

@@ -67,6 +67,8 @@ class KeptTensorPacker {
   virtual ~KeptTensorPacker() = default;
   // As if `kept` was met now, but with its values when it was met; stores its file.
   virtual void PackKept(const KeptTensor& kept, EntryPacker& out) = 0;
+  // Waits for what `kept` awaits and notes it there: once for a whole call.
+  virtual void ReadAwaited(KeptTensors& kept) = 0;
 };
 
 // One per process. All methods need the program's lock.
@@ -192,6 +194,8 @@ class CallRecorder {
                    bool is_listed);
   void EndCompared(ThreadState& thread, std::string_view name, EntryPacker& out,
                    const KeptTensors& kept);
+  // Whether a hit that does not count is recorded; counts it if not.
+  bool TakeAside(std::string_view name);
   void SecureHit();
 
   // Set in a forked child: nothing of it may reach the parent's files. DataLoader workers fork.

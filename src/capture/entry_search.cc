@@ -27,6 +27,7 @@ void CallRecorder::StoreKept(ThreadState& thread, std::string_view name, EntryPa
 
 void CallRecorder::EndEntry(ThreadState& thread, std::string_view name, EntryPacker& out,
                             KeptTensors& kept, bool is_listed) {
+  if (!kept.awaited.empty()) packer_.ReadAwaited(kept);
   if (search_ == Search::kNothing || out.size() == kept.head) {
     AppendEntry(out.Finish());
   } else if (search_ == Search::kNanFlag) {
@@ -63,14 +64,17 @@ void CallRecorder::EndCompared(ThreadState& thread, std::string_view name, Entry
 
 void CallRecorder::EndSearched(ThreadState& thread, std::string_view name, EntryPacker& out,
                                KeptTensors& kept, bool is_listed) {
-  if (!kept.is_hit()) {
+  const std::string_view origin = kept.origin();
+  const bool is_consequence = config().counts_origins_only && origin == "propagated";
+  const bool is_found = kept.is_hit() || kept.is_saturated();
+  const bool counts = kept.is_hit() && !is_consequence;
+  if (is_found && observer_->is_done()) return;
+  if (counts && !observer_->TakeHit()) return;
+  if (!is_found || (!counts && !TakeAside(name))) {
     out.Truncate(kept.head);
     if (is_listed) AppendEntry(out.Finish());
     return;
   }
-  const std::string_view origin = kept.origin();
-  const bool counts = !config().counts_origins_only || origin != "propagated";
-  if (observer_->is_done() || (counts && !observer_->TakeHit())) return;
   StoreKept(thread, name, out, kept);
   // Members of this kind are parameters, and one more would be taken for one.
   if (KindOfCall(name) != CallKind::kParametersGrad) {
@@ -78,9 +82,16 @@ void CallRecorder::EndSearched(ThreadState& thread, std::string_view name, Entry
     out.String(origin);
   }
   AppendEntry(out.Finish());
-  LogWarning(
-      fmt::format("plumbline is collecting data on {}. Overflow detected. ({})", name, origin));
+  LogWarning(fmt::format("plumbline is collecting data on {}. {} detected. ({})", name,
+                         kept.is_hit() ? "Overflow" : "Saturation", origin));
   SecureHit();
+}
+
+bool CallRecorder::TakeAside(std::string_view name) {
+  if (observer_->TakeAside()) return true;
+  observer_->CountLoss("hits_left_out",
+                       fmt::format("{}: one more hit that is no origin of NaN or Inf", name));
+  return false;
 }
 
 void CallRecorder::SecureHit() {

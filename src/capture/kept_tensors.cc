@@ -73,6 +73,7 @@ KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {
   if (this == &other) return *this;
   Clear();
   tensors = std::exchange(other.tensors, {});
+  awaited = std::exchange(other.awaited, {});
   head = other.head;
   writes = other.writes;
   in_output = other.in_output;
@@ -80,22 +81,32 @@ KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {
   input_hit = other.input_hit;
   output_hit = other.output_hit;
   is_unknown = other.is_unknown;
+  input_saturated = other.input_saturated;
+  output_saturated = other.output_saturated;
   return *this;
 }
 
 void KeptTensors::Clear() {
   // Letting go of a tensor can run code that records: this must be consistent before.
   const std::vector<KeptTensor> old = std::exchange(tensors, {});
+  const std::vector<AwaitedFlag> unread = std::exchange(awaited, {});
   head = 0;
   writes = Writes::kNothing;
   in_output = has_input = input_hit = output_hit = is_unknown = false;
+  input_saturated = output_saturated = false;
 }
 
 void KeptTensors::Note(Sight sight, std::string_view path) {
   if (!in_output && !IsRead(writes, path)) sight = {};
   (in_output ? output_hit : input_hit) |= sight.hit;
+  (in_output ? output_saturated : input_saturated) |= sight.saturated;
   has_input |= !in_output;
   is_unknown |= sight.unknown;
+}
+
+void KeptTensors::Await(ObjectRef is_finite, std::string_view path) {
+  if (is_finite.get() == nullptr || (!in_output && !IsRead(writes, path))) return;
+  awaited.push_back({std::move(is_finite), in_output});
 }
 
 void KeptTensors::Append(KeptTensors&& part, size_t offset) {
@@ -106,10 +117,15 @@ void KeptTensors::Append(KeptTensors&& part, size_t offset) {
   tensors.insert(tensors.end(), std::make_move_iterator(part.tensors.begin()),
                  std::make_move_iterator(part.tensors.end()));
   part.tensors.clear();
+  awaited.insert(awaited.end(), std::make_move_iterator(part.awaited.begin()),
+                 std::make_move_iterator(part.awaited.end()));
+  part.awaited.clear();
   has_input |= part.has_input;
   input_hit |= part.input_hit;
   output_hit |= part.output_hit;
   is_unknown |= part.is_unknown;
+  input_saturated |= part.input_saturated;
+  output_saturated |= part.output_saturated;
 }
 
 void KeptTensors::TakeOff(size_t size) {
@@ -120,7 +136,7 @@ void KeptTensors::TakeOff(size_t size) {
 }
 
 std::string_view KeptTensors::origin() const {
-  if (input_hit) return "propagated";
+  if (is_hit() ? input_hit : input_saturated) return "propagated";
   return has_input && !is_unknown ? "origin" : "unknown";
 }
 

@@ -45,7 +45,8 @@ bool WritesFirst(Writes writes);
 // What a look at a tensor found.
 struct Sight {
   bool hit = false;
-  bool unknown = false;  // not readable (counted)
+  bool unknown = false;    // not readable (counted)
+  bool saturated = false;  // no NaN and no Inf, and the largest magnitude is the end of the type
 };
 
 // One tensor, and where the packed bytes describe it for now.
@@ -56,6 +57,12 @@ struct KeptTensor {
   std::optional<int64_t> version;  // of `tensor` when it was met
   bool requires_grad = false;      // likewise
   std::string path;
+};
+
+// Whether a tensor on a device is finite: asked for, and not waited for yet.
+struct AwaitedFlag {
+  ObjectRef is_finite;
+  bool in_output = false;
 };
 
 // The tensors of one part of an entry, or of a whole entry, and what was seen in them. Move-only.
@@ -71,6 +78,8 @@ class KeptTensors {
   void Clear();
   // Takes what was seen in the tensor at `path` into account, unless the call does not read it.
   void Note(Sight sight, std::string_view path);
+  // Takes the answer for the tensor at `path` into account when it is there; empty: there is none.
+  void Await(ObjectRef is_finite, std::string_view path);
   // Takes over the tensors of a part that was packed elsewhere and begins at `offset` here.
   void Append(KeptTensors&& part, size_t offset);
   // Makes the places of the tensors those in a part of its own, without the first `size` bytes.
@@ -86,15 +95,22 @@ class KeptTensors {
   }
 
   std::vector<KeptTensor> tensors;
+  std::vector<AwaitedFlag> awaited;
   size_t head = 0;                   // bytes before the entry's members
   Writes writes = Writes::kNothing;  // of the call
   bool in_output = false;            // what is being walked
   bool has_input = false;            // inputs were looked at
   bool input_hit = false, output_hit = false;
   bool is_unknown = false;  // a tensor could not be read
+  bool input_saturated = false, output_saturated = false;
 
   [[nodiscard]] bool is_hit() const { return input_hit || output_hit; }
-  // Whether NaN and Inf came into being in this call: "origin", "propagated" or "unknown".
+  // Saturated tensors are all there is.
+  [[nodiscard]] bool is_saturated() const {
+    return !is_hit() && (input_saturated || output_saturated);
+  }
+  // Whether NaN and Inf came into being in this call: "origin", "propagated" or "unknown"; where
+  // there are none, the same of saturated tensors.
   [[nodiscard]] std::string_view origin() const;
 };
 

@@ -82,6 +82,38 @@ TEST(KeptTensors, OriginNeedsInputsThatCouldBeRead) {
   EXPECT_EQ(kept.origin(), "propagated");
 }
 
+TEST(KeptTensors, FlagsOfADeviceWaitUnlessTheCallDoesNotReadTheTensor) {
+  int flag = 0;
+  KeptTensors kept;
+  kept.writes = Writes::kOverwritten;
+  kept.Await(RefTo(&flag), "input.0");
+  EXPECT_TRUE(kept.awaited.empty()) << "it is only filled";
+  kept.Await({}, "input.1");
+  EXPECT_TRUE(kept.awaited.empty());
+  kept.Await(RefTo(&flag), "input.1");
+  kept.in_output = true;
+  kept.Await(RefTo(&flag), "output.0");
+  ASSERT_EQ(kept.awaited.size(), 2u);
+  EXPECT_FALSE(kept.awaited[0].in_output);
+  EXPECT_TRUE(kept.awaited[1].in_output);
+  KeptTensors entry;
+  entry.Append(std::move(kept), 0);
+  EXPECT_EQ(entry.awaited.size(), 2u);
+  entry.Clear();
+  EXPECT_TRUE(entry.awaited.empty());
+}
+
+TEST(KeptTensors, SaturatedTensorsAreTheirOwnKindOfHit) {
+  KeptTensors kept;
+  kept.Note({.saturated = true}, "input.0");
+  EXPECT_TRUE(kept.is_saturated() && !kept.is_hit());
+  EXPECT_EQ(kept.origin(), "propagated");
+  kept.in_output = true;
+  kept.Note({.hit = true}, "output.0");
+  EXPECT_TRUE(kept.is_hit() && !kept.is_saturated());
+  EXPECT_EQ(kept.origin(), "origin") << "of Inf";
+}
+
 TEST(KeptTensors, CopyGoesToHoldersOfThatVersionWithoutOne) {
   int tensor = 0, copies = 0;
   KeptTensors kept;

@@ -146,6 +146,11 @@ bool Observer::TakeHit() {
   return false;
 }
 
+bool Observer::TakeAside() {
+  constexpr int64_t kMostAside = 100;
+  return !config_.hit_limit || hits_aside_.fetch_add(1, std::memory_order_relaxed) < kMostAside;
+}
+
 Status Observer::SecureHit() {
   writer_->Secure();
   if (!config_.hit_limit || hits() < *config_.hit_limit) return {};

@@ -96,6 +96,9 @@ class Observer {
 
   // Takes one of the config's hit_limit hits of this process; false: all are taken, drop it.
   bool TakeHit();
+  // Takes one of the hits that do not count: a hundred, so that consequences of one NaN fill no
+  // disk, or any number where hits have no limit.
+  bool TakeAside();
   [[nodiscard]] int64_t hits() const { return hits_.load(std::memory_order_relaxed); }
   // After the record of a hit was added: its tensor files stand under their names and its record is
   // on disk when this returns. With the last hit collection ends (is_done) and the files of the
@@ -142,6 +145,7 @@ class Observer {
   std::atomic<bool> is_collecting_ = false;
   std::atomic<bool> is_done_ = false;
   std::atomic<int64_t> hits_ = 0;
+  std::atomic<int64_t> hits_aside_ = 0;
   bool finished_ = false;
   int step_ = 0;
   uint64_t epoch_ = 1;

@@ -115,6 +115,7 @@ class TestProgram : private KeptTensorPacker {
     thread.kept->tensors.push_back(std::move(kept));
   }
 
+  void ReadAwaited(KeptTensors& /*kept*/) override {}
   void PackKept(const KeptTensor& kept, EntryPacker& out) override {
     stored.push_back(kept.path);
     out.String("values of " + kept.path);

@@ -20,8 +20,9 @@ namespace plumbline::capture {
 // Everything one pass over a tensor's memory yields.
 struct TensorFacts {
   TensorStats stats;
-  // NaN or Inf is among the elements. Where this is searched for, the rest is not filled in.
+  // NaN or Inf is among the elements. Where this is searched for, only these two are filled in.
   bool non_finite = false;
+  bool saturated = false;  // the largest magnitude is the end of the type
   // CRC-32 under upstream's rules (bfloat16 as float32), or the XOR of the words (xor mode).
   uint64_t digest = 0;
   bool has_digest = false;

@@ -6,6 +6,7 @@
 
 #include "base/memory/digest.h"
 #include "kernels/finite_scan.h"
+#include "tensor/float_range.h"
 
 namespace plumbline::capture {
 namespace {
@@ -41,14 +42,20 @@ void PackStatistic(std::string_view key, const Statistic& value, EntryPacker& ou
   }
 }
 
+bool IsSaturated(DType dtype, double magnitude) {
+  return InfoOf(dtype).kind == DTypeKind::kFloat && magnitude == LargestFinite(dtype);
+}
+
 // What is wrong with the values of a tensor, from its statistics; empty: nothing.
-std::string_view ReasonOf(const PackedTensor& tensor) {
+std::string_view ReasonOf(const PackedTensor& tensor, DType dtype, bool finds_saturated) {
   const auto* max = std::get_if<double>(&tensor.max);
   const auto* min = std::get_if<double>(&tensor.min);
   if (max == nullptr || min == nullptr) return {};
   if (std::isnan(*max) || std::isnan(*min)) return "nan";
   if (std::isinf(*max) && *max > 0) return "inf";
-  return std::isinf(*min) ? "-inf" : std::string_view();
+  if (std::isinf(*min)) return "-inf";
+  const double magnitude = std::max(std::abs(*max), std::abs(*min));
+  return finds_saturated && IsSaturated(dtype, magnitude) ? "saturated" : std::string_view();
 }
 
 // Opens the map of a tensor's record with its first members.
@@ -97,12 +104,24 @@ kernels::TensorScan TensorRecorder::Scan(const TensorView& view, kernels::ScanWa
   return scan;
 }
 
-bool TensorRecorder::HasNonFinite(const TensorView& view) const {
+Sight TensorRecorder::Look(const TensorView& view) const {
   const kernels::Team team = calls_.threads().team();
-  if (view.size_bytes() < kReleaseLockBytes) return kernels::HasNonFinite(view, &team);
-  bool found = false;
-  calls_.threads().run_unlocked([&] { found = kernels::HasNonFinite(view, &team); });
-  return found;
+  Sight sight;
+  const auto look = [&] {
+    if (!calls_.config().finds_saturated) {
+      sight.hit = kernels::HasNonFinite(view, &team);
+      return;
+    }
+    const kernels::AbsExtremes extremes = kernels::AbsExtremesOf(view, &team);
+    sight.hit = extremes.has_nan || extremes.has_inf;
+    sight.saturated = IsSaturated(view.dtype, extremes.max);
+  };
+  if (view.size_bytes() < kReleaseLockBytes) {
+    look();
+  } else {
+    calls_.threads().run_unlocked(look);
+  }
+  return sight;
 }
 
 bool TensorRecorder::IsWorthRemembering(const TensorView& view) {
@@ -257,7 +276,9 @@ void TensorRecorder::Pack(const TensorView& view, const Reading& reading,
   packed.digest = digest;
   packed.data_name = reading.data_name;
   const bool explains = calls_.search() == Search::kNonFinite;
-  PackWithMembers(packed, labels, explains ? ReasonOf(packed) : std::string_view(), out);
+  const std::string_view reason =
+      explains ? ReasonOf(packed, view.dtype, calls_.config().finds_saturated) : std::string_view();
+  PackWithMembers(packed, labels, reason, out);
 }
 
 void TensorRecorder::PackWithoutValues(const TensorLabels& labels, EntryPacker& out) const {

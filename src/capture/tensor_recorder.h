@@ -77,7 +77,8 @@ class TensorRecorder {
   // Type, dtype, shape and, where it is told, requires_grad.
   void PackBare(const TensorLabels& labels, EntryPacker& out) const;
 
-  [[nodiscard]] bool HasNonFinite(const TensorView& view) const;
+  // Whether it holds NaN or Inf or, where that is wanted, is saturated.
+  [[nodiscard]] Sight Look(const TensorView& view) const;
   // Reading less again costs no more than finding out that nothing has changed.
   [[nodiscard]] static bool IsWorthRemembering(const TensorView& view);
 

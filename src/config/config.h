@@ -78,7 +78,14 @@ struct Config {
   // Entries to store (hits of overflow_check, differences to bench_path), then collection ends for
   // good; nothing: never.
   std::optional<int64_t> hit_limit = 1;
-  bool counts_origins_only = false;  // overflow_check: hits with non-finite inputs do not count
+  bool counts_origins_only = true;  // overflow_check: hits with non-finite inputs do not count
+  bool finds_saturated = false;     // overflow_check: also tensors that reach the end of their type
+  // overflow_check, mode "trace": the frames of the last module calls in place of a recording.
+  bool traces_frames = false;
+  int64_t max_frames = 21;
+  std::vector<int64_t> traced_batches = {};
+  std::optional<int64_t> abort_after_batch = std::nullopt;
+  std::optional<bool> raises_on_overflow = std::nullopt;  // nothing: unless there are other ranks
   std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries
                            // that differ from it are stored
   PerturbationConfig perturbation;  // of task free_benchmark

@@ -216,8 +216,11 @@ TEST(Config, OverflowLimit) {
   }
   ExpectError(parse(R"("overflow_nums": 100000000000000000000)"), ErrorCode::kInvalidArgument,
               {"is about 1e+20, beyond 64 bits"});
-  EXPECT_FALSE(parse("")->counts_origins_only);
+  EXPECT_TRUE(parse("")->counts_origins_only);
   EXPECT_TRUE(parse(R"("count": "origin", "check_mode": "atomic")")->counts_origins_only);
+  EXPECT_FALSE(parse(R"("count": "all")")->counts_origins_only);
+  EXPECT_FALSE(parse("")->finds_saturated);
+  EXPECT_TRUE(parse(R"("saturated": true)")->finds_saturated);
   ExpectError(parse(R"("count": "first")"), ErrorCode::kInvalidArgument,
               {"overflow_check.count", "all, origin"});
   ExpectError(parse(R"("check_mode": "aic")"), ErrorCode::kInvalidArgument,

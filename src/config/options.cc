@@ -195,6 +195,7 @@ constexpr std::string_view kFileFormats[] = {"npy", "bin"};
 constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
 constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
 constexpr std::string_view kCounts[] = {"all", "origin"};
+constexpr std::string_view kOverflowModes[] = {"record", "trace"};
 constexpr size_t kMaxDataModes = 4;
 constexpr std::string_view kBuiltTasks =
     "statistics, tensor, structure, overflow_check, nan_check or free_benchmark";
@@ -307,6 +308,32 @@ Status CheckMode(std::string_view field, const Json& value, Config&) {
 Status SetCount(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string count, OneOf(field, value, kCounts));
   config.counts_origins_only = count == "origin";
+  return {};
+}
+
+Status SetOverflowMode(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kOverflowModes));
+  config.traces_frames = mode == "trace";
+  return {};
+}
+
+Status SetMaxFrames(std::string_view field, const Json& value, Config& config) {
+  const std::optional<int64_t> number = value.AsInteger();
+  if (!number || *number < 1) return Invalid(field, value, "an integer of at least 1");
+  config.max_frames = *number;
+  return {};
+}
+
+Status SetAbortAfter(std::string_view field, const Json& value, Config& config) {
+  config.abort_after_batch = value.AsInteger();
+  const bool is_number = config.abort_after_batch && *config.abort_after_batch >= 0;
+  if (is_number || value.is_null()) return {};
+  return Invalid(field, value, "an integer of at least 0, or null");
+}
+
+Status SetRaises(std::string_view field, const Json& value, Config& config) {
+  if (value.is_null()) return {};
+  PL_TRY_ASSIGN(config.raises_on_overflow, AsBool(field, value));
   return {};
 }
 
@@ -434,8 +461,23 @@ constexpr Option kOptions[] = {
     {kOverflow, "overflow_nums", Assign<&Config::hit_limit, AsLimit>, "integer", "1",
      "recording ends after that many hits of the process; -1: never. 0, other negative numbers and "
      "other types are errors"},
-    {kOverflow, "count", SetCount, "string", "`all`",
-     "`origin`: only hits whose inputs are finite, or not known, count towards `overflow_nums`"},
+    {kOverflow, "count", SetCount, "string", "`origin`",
+     "which hits count towards `overflow_nums`. `origin`: those whose inputs are finite, or not "
+     "known; at most 100 others are recorded. `all`: every hit, as upstream"},
+    {kOverflow, "saturated", Assign<&Config::finds_saturated, AsBool>, "bool", "false",
+     "also record calls with a tensor whose largest magnitude is the largest finite number of its "
+     "type, as devices that saturate leave it; they never count towards `overflow_nums`"},
+    {kOverflow, "mode", SetOverflowMode, "string", "`record`",
+     "`trace`: nothing is recorded, and [the last module calls before NaN or "
+     "Inf](overflow.md#overflowtracer) are printed and written; PyTorch. The following keys belong "
+     "to it"},
+    {kOverflow, "max_frames_to_save", SetMaxFrames, "integer", "21", "frames kept"},
+    {kOverflow, "trace_batch_nums", Assign<&Config::traced_batches, NumberList>, "list", "`[]`",
+     "forward calls of the model, from 0, of which every frame is printed"},
+    {kOverflow, "abort_after_batch_num", SetAbortAfter, "integer or null", "null",
+     "the training ends behind this forward call"},
+    {kOverflow, "raise_on_overflow", SetRaises, "bool or null", "null",
+     "whether NaN or Inf ends the training; null: unless there are other ranks"},
     {kOverflow, "check_mode", CheckMode, "string", "`all`",
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
     {kNan, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings", "`[]`",

@@ -1,4 +1,5 @@
-// Whether a tensor holds NaN or Inf: one pass that stops at the first piece that does.
+// Whether a tensor holds NaN or Inf: one pass that stops at the first piece that does. And the
+// magnitudes that it lies between, from one pass too.
 
 #ifndef PLUMBLINE_KERNELS_FINITE_SCAN_H_
 #define PLUMBLINE_KERNELS_FINITE_SCAN_H_
@@ -18,6 +19,17 @@ bool HasNonFinite(const TensorView& view, const Team* team);
 // Both questions about two tensors in one pass, which stops soon after the first difference.
 // Requires: contiguous, of one type and as many elements.
 Likeness LikenessOf(const TensorView& first, const TensorView& second);
+
+struct AbsExtremes {
+  double min = 0, max = 0;  // exact but for integers beyond 2^53; both NaN if an element is
+  bool has_nan = false;
+  bool has_inf = false;
+};
+
+// Of a complex element the modulus counts, and the parts for NaN and Inf. An empty tensor has 0 and
+// 0. A tensor with NaN is read a second time, up to the first Inf. `team`: shares out large
+// tensors; null: this thread alone. Never allocates; thread-safe.
+AbsExtremes AbsExtremesOf(const TensorView& view, const Team* team);
 
 }  // namespace plumbline::kernels
 

@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -133,6 +135,116 @@ TEST(LikenessOf, NarrowFloatsHaveNanToo) {
   EXPECT_EQ(likeness(DType::kFloat8E4M3FN), Likeness::kNonFinite);
   EXPECT_EQ(likeness(DType::kFloat8E5M2), Likeness::kNonFinite);
   EXPECT_EQ(likeness(DType::kUInt8), Likeness::kFinite);
+}
+
+// The definition, element by element.
+AbsExtremes OneByOne(DType dtype, const std::byte* data, size_t count) {
+  AbsExtremes found{std::numeric_limits<double>::infinity(), 0};
+  for (size_t i = 0; i < count; ++i) {
+    const double value = std::abs(ElementAsDouble(dtype, data + i * InfoOf(dtype).size_bytes));
+    found.has_nan |= std::isnan(value);
+    found.has_inf |= std::isinf(value);
+    found.min = std::fmin(found.min, value);
+    found.max = std::fmax(found.max, value);
+  }
+  if (found.has_nan) found.min = found.max = std::nan("");
+  return found;
+}
+
+void ExpectSame(const AbsExtremes& got, const AbsExtremes& wanted) {
+  EXPECT_EQ(got.has_nan, wanted.has_nan);
+  EXPECT_EQ(got.has_inf, wanted.has_inf);
+  if (wanted.has_nan) {
+    EXPECT_TRUE(std::isnan(got.min) && std::isnan(got.max));
+    return;
+  }
+  EXPECT_EQ(got.min, wanted.min);
+  EXPECT_EQ(got.max, wanted.max);
+}
+
+TEST(AbsExtremes, EveryPatternOfNarrowTypes) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN,
+                            DType::kFloat8E5M2, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2FNUZ,
+                            DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16}) {
+    const size_t size = InfoOf(dtype).size_bytes;
+    const int64_t one[] = {1};
+    for (uint32_t pattern = 0; pattern < (1U << (8 * size)); ++pattern) {
+      std::byte data[4];
+      std::memcpy(data, &pattern, sizeof(pattern));
+      ExpectSame(AbsExtremesOf({dtype, data, one, one}, nullptr), OneByOne(dtype, data, 1));
+      if (::testing::Test::HasFailure()) FAIL() << InfoOf(dtype).name << " " << pattern;
+    }
+  }
+}
+
+// Random patterns: a few NaN and infinities are among them.
+TEST(AbsExtremes, AnyStridesAndAnyNumberOfThreads) {
+  const Team team{3, RunInTurn};
+  std::mt19937_64 random(5);
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64,
+                            DType::kInt64, DType::kUInt32}) {
+    const int64_t count = 300'001;
+    std::vector<std::byte> data(static_cast<size_t>(count) * InfoOf(dtype).size_bytes);
+    for (std::byte& byte : data) byte = static_cast<std::byte>(random() & 0x3F);
+    const int64_t sizes[] = {count}, strides[] = {1};
+    const AbsExtremes wanted = OneByOne(dtype, data.data(), static_cast<size_t>(count));
+    const TensorView view{dtype, data.data(), sizes, strides};
+    ExpectSame(AbsExtremesOf(view, nullptr), wanted);
+    ExpectSame(AbsExtremesOf(view, &team), wanted);
+    const int64_t few[] = {5, 7}, jumps[] = {1, 11};
+    std::vector<std::byte> gathered;
+    for (size_t row = 0; row < 5; ++row) {
+      for (size_t column = 0; column < 7; ++column) {
+        const size_t size = InfoOf(dtype).size_bytes;
+        const std::byte* at = data.data() + (row + 11 * column) * size;
+        gathered.insert(gathered.end(), at, at + size);
+      }
+    }
+    ExpectSame(AbsExtremesOf({dtype, data.data(), few, jumps}, nullptr),
+               OneByOne(dtype, gathered.data(), 35));
+  }
+}
+
+TEST(AbsExtremes, OneSpecialValueAnywhere) {
+  const Team team{4, RunInTurn};
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> data(200'000, -2.5F);
+  const int64_t sizes[] = {200'000}, strides[] = {1};
+  const TensorView view{DType::kFloat32, reinterpret_cast<const std::byte*>(data.data()), sizes,
+                        strides};
+  for (const size_t at : {size_t{0}, size_t{65'535}, size_t{65'536}, size_t{199'999}}) {
+    data[at] = -inf;
+    ExpectSame(AbsExtremesOf(view, &team), {2.5, inf, false, true});
+    data[at] = std::nanf("");
+    ExpectSame(AbsExtremesOf(view, &team), {0, 0, true, false});
+    data[100'000] = inf;
+    ExpectSame(AbsExtremesOf(view, &team), {0, 0, true, true});
+    data[100'000] = data[at] = -2.5F;
+  }
+  data[77] = -0.0F;
+  ExpectSame(AbsExtremesOf(view, &team), {0, 2.5, false, false});
+}
+
+TEST(AbsExtremes, EmptyComplexAndTruthValues) {
+  const int64_t none[] = {0}, two[] = {2}, strides[] = {1};
+  ExpectSame(AbsExtremesOf({DType::kFloat32, nullptr, none, strides}, nullptr), {});
+  float complex[] = {3, -4, 0, 1};
+  const auto* bytes = reinterpret_cast<const std::byte*>(complex);
+  ExpectSame(AbsExtremesOf({DType::kComplex64, bytes, two, strides}, nullptr), {1, 5});
+  complex[2] = -std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(AbsExtremesOf({DType::kComplex64, bytes, two, strides}, nullptr).has_inf);
+  complex[3] = std::nanf("");
+  const AbsExtremes both = AbsExtremesOf({DType::kComplex64, bytes, two, strides}, nullptr);
+  EXPECT_TRUE(both.has_inf && both.has_nan && std::isnan(both.max));
+  // Its modulus is beyond float32; its parts are finite.
+  complex[0] = complex[1] = complex[2] = complex[3] = 3e38F;
+  const AbsExtremes wide = AbsExtremesOf({DType::kComplex64, bytes, two, strides}, nullptr);
+  EXPECT_FALSE(wide.has_inf);
+  EXPECT_GT(wide.max, 4e38);
+  const uint8_t truths[] = {0, 1};
+  ExpectSame(AbsExtremesOf({DType::kBool, reinterpret_cast<const std::byte*>(truths), two, strides},
+                           nullptr),
+             {0, 1});
 }
 
 }  // namespace

@@ -151,10 +151,12 @@ struct Scanned {
   bool flag_decides = false;  // is_nan is 0 or 1, and some tensors have no statistics
   bool flag_unknown = false;
   bool lacks_output = false;
+  std::string recorded_class;  // overflow_origin
   std::optional<CommCall> call;
 };
 
 constexpr std::string_view kIsNan = "is_nan";  // task nan_check
+constexpr std::string_view kOverflowOrigin = "overflow_origin";  // task overflow_check
 
 // What these put out is not initialised, or is what the script asked for.
 bool IsIgnored(std::string_view name) {
@@ -206,6 +208,10 @@ Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups)
   }
   if (const Value* flag = call.Find(kIsNan)) ApplyFlag(*flag, entry);
   entry.lacks_output = LacksOutput(call) && !entry.flag_decides;
+  const Value* const recorded = call.Find(kOverflowOrigin);
+  if (recorded != nullptr && recorded->As<std::string>() != nullptr) {
+    entry.recorded_class = *recorded->As<std::string>();
+  }
   const Value* recompute = call.Find(dump_json::kIsRecompute);
   const auto* flag = recompute != nullptr ? recompute->As<bool>() : nullptr;
   entry.recompute = flag != nullptr && *flag;
@@ -278,6 +284,7 @@ class Selection {
     const bool ignored = IsIgnored(entry.name);
     const Severity in = SeverityOf(entry.input.bad), out = SeverityOf(entry.output.bad);
     if (in != Severity::kFine || (out != Severity::kFine && !ignored)) ++scan_.bad_entries;
+    CountHit(entry, in != Severity::kFine || out != Severity::kFine);
     place_.begin = entry.begin;
     place_.end = entry.end;
     if (entry.call) {
@@ -295,6 +302,14 @@ class Selection {
  private:
   // Nothing so bad has come out of an entry or been noted as an input before.
   [[nodiscard]] bool IsNew(Severity in) const { return in > seen_output_ && in > seen_given_; }
+
+  void CountHit(const Scanned& entry, bool is_bad) {
+    if (entry.recorded_class.empty()) return;
+    uint64_t* const classes = entry.recorded_class == "origin"       ? &scan_.hits_origin
+                              : entry.recorded_class == "propagated" ? &scan_.hits_propagated
+                                                                     : &scan_.hits_unknown;
+    ++*(is_bad ? classes : &scan_.hits_saturated);
+  }
 
   void AddCall(Scanned& entry, Severity in) {
     entry.call->given = IsNew(in);

@@ -108,6 +108,9 @@ struct RankScan {
   uint64_t flags = 0;               // entries that is_nan decides
   uint64_t calls_searched = 0;      // by task overflow_check, when none of them was a hit
   uint64_t flags_unknown = 0;       // entries whose is_nan says neither 0 nor 1
+  // Hits of task overflow_check by what the recorder said of them. Those that are saturated, and
+  // neither NaN nor Inf, count as such alone.
+  uint64_t hits_origin = 0, hits_propagated = 0, hits_unknown = 0, hits_saturated = 0;
   std::string task;                 // of the header
   bool truncated = false;           // entries after the damage are missing
   std::vector<std::string> notes;   // what else could not be judged, one sentence each

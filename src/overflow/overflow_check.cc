@@ -19,6 +19,7 @@
 #include "formats/json/json_feed.h"
 #include "load/detect.h"
 #include "load/rank_directories.h"
+#include "overflow/steps_to_check.h"
 #include "record/run_files.h"
 
 namespace plumbline {
@@ -28,61 +29,6 @@ namespace {
 constexpr size_t kMaxNotes = 20;  // of one kind, before the rest is only counted
 
 using load::RankDirectory;
-
-bool IsRank(const std::string& path) {
-  return KindOf(JoinPath(path, run_files::kDumpJson)) == PathKind::kFile;
-}
-
-// The ranks below `path` when it is a step; the rank itself when it is one.
-Result<std::vector<RankDirectory>> RanksOf(const std::string& path) {
-  if (IsRank(path)) {
-    PL_TRY_ASSIGN(const std::string real, RealPath(path));
-    PL_TRY_ASSIGN(const std::vector<RankDirectory> siblings,
-                  load::ListRankDirectories(std::string(DirectoryOf(real))));
-    const auto self = std::find_if(siblings.begin(), siblings.end(), [&](const RankDirectory& d) {
-      return d.name == BaseName(real);
-    });
-    std::optional<int64_t> rank = 0;
-    if (self != siblings.end()) rank = self->rank;
-    return std::vector<RankDirectory>{{path, std::string(BaseName(real)), rank}};
-  }
-  return load::ListRankDirectories(path);
-}
-
-struct StepToCheck {
-  std::string path;
-  std::vector<RankDirectory> ranks;
-  bool is_rank = false;  // the path of one rank was given
-};
-
-Result<std::vector<StepToCheck>> StepsOf(const std::string& path) {
-  if (KindOf(path) != PathKind::kDirectory) {
-    return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", path));
-  }
-  std::vector<StepToCheck> steps;
-  PL_TRY_ASSIGN(std::vector<RankDirectory> ranks, RanksOf(path));
-  if (!ranks.empty()) {
-    steps.push_back({path, std::move(ranks), IsRank(path)});
-    return steps;
-  }
-  PL_TRY_ASSIGN(const std::vector<load::StepDirectory> found, load::ListStepDirectories(path));
-  for (const load::StepDirectory& step : found) {
-    PL_TRY_ASSIGN(ranks, RanksOf(step.path));
-    if (ranks.empty()) {
-      return Error(
-          ErrorCode::kNotFound,
-          fmt::format("{}: no rank directory (expected rank0, rank or proc...)", step.path));
-    }
-    steps.push_back({step.path, std::move(ranks)});
-  }
-  if (steps.empty()) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: no rank directory here nor in a step directory below (expected "
-                             "rank0, rank or proc...). Name the directory of one step.",
-                             path));
-  }
-  return steps;
-}
 
 // Fills report.ranks; names the ranks that cannot be read.
 Status ScanRanks(const std::vector<RankDirectory>& directories, int threads,
@@ -220,6 +166,10 @@ void AddSums(OverflowReport& report) {
     report.entries += scan.entries;
     report.bad_entries += scan.bad_entries;
     report.calls_searched += scan.calls_searched;
+    report.hits_origin += scan.hits_origin;
+    report.hits_propagated += scan.hits_propagated;
+    report.hits_unknown += scan.hits_unknown;
+    report.hits_saturated += scan.hits_saturated;
     tensors += scan.tensors;
     report.ranks_not_judged += scan.entries == 0 && !scan.notes.empty() ? 1 : 0;
     report.judged_anything = report.judged_anything || scan.judged();
@@ -275,6 +225,17 @@ std::vector<std::string> StackOf(std::string name, const dump_json::StackTable& 
   return row != rows.end() ? *row->second : std::vector<std::string>();
 }
 
+// A search records hits alone; stack.json lists the calls that were fine too, in order.
+std::vector<std::string> CallsBefore(const std::string& name, const dump_json::StackTable& rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const auto& r) { return r.first == name; });
+  if (row == rows.end()) return {};
+  std::vector<std::string> before;
+  const auto count = std::min<std::ptrdiff_t>(row - rows.begin(), kPreviousEntries);
+  for (auto at = row - count; at != row; ++at) before.push_back(at->first);
+  return before;
+}
+
 Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) {
   const OverflowOrigin& origin = report.analysis.origins[index];
   const std::string& directory = report.ranks[origin.rank].directory.path;
@@ -294,6 +255,10 @@ Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) 
   const auto stacks = dump_json::ReadStack(JoinPath(directory, run_files::kStackJson));
   if (!stacks) details.problem = stacks.error().message();
   details.stack = StackOf(origin.name, stacks.value_or(dump_json::StackTable()));
+  if (stacks && report.ranks[origin.rank].task == "overflow_check") {
+    std::vector<std::string> before = CallsBefore(origin.name, *stacks);
+    if (!before.empty()) details.hints.previous = std::move(before);
+  }
   return details;
 }
 
@@ -389,8 +354,18 @@ std::string OverflowAnswer(const OverflowReport& report) {
   return fmt::format("no NaN/Inf: {}", examined);
 }
 
+std::string RecordedHitsText(const OverflowReport& report) {
+  std::string text;
+  for (const auto& [count, word] :
+       {std::pair(report.hits_origin, "origin"), std::pair(report.hits_propagated, "propagated"),
+        std::pair(report.hits_unknown, "unknown"), std::pair(report.hits_saturated, "saturated")}) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, word);
+  }
+  return text;
+}
+
 Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options) {
-  PL_TRY_ASSIGN(const std::vector<StepToCheck> steps, StepsOf(path));
+  PL_TRY_ASSIGN(const std::vector<StepToCheck> steps, StepsToCheck(path));
   const int64_t highest = HighestRank(steps);
   OverflowReport report;
   for (const StepToCheck& step : steps) {
@@ -563,6 +538,13 @@ void AddCounts(const OverflowReport& report, Document& out) {
   out.Number("bad_entries", report.bad_entries);
   out.Number("tensors", report.tensors);
   out.Number("tensors_not_judged", report.tensors_not_judged);
+  out.Key("recorded_hits");
+  out.Open('{');
+  out.Number("origin", report.hits_origin);
+  out.Number("propagated", report.hits_propagated);
+  out.Number("unknown", report.hits_unknown);
+  out.Number("saturated", report.hits_saturated);
+  out.Close('}');
   out.Texts("not_judged", report.not_judged);
 }
 

@@ -40,6 +40,7 @@ struct OverflowReport {
   uint64_t tensors_not_judged = 0;
   uint64_t calls_searched = 0;    // RankScan::calls_searched
   uint64_t ranks_not_judged = 0;  // missing, not readable, or without entries
+  uint64_t hits_origin = 0, hits_propagated = 0, hits_unknown = 0, hits_saturated = 0;
   bool truncated = false;
   bool judged_anything = false;  // a tensor or a flag was there
   // Why "nothing found" would not be the whole truth, one sentence each; empty: all was judged.
@@ -60,6 +61,8 @@ Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowChec
 // The sentence that answers the question: "first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is
 // NaN (inputs finite)", or that and why nothing was found.
 std::string OverflowAnswer(const OverflowReport& report);
+// "1 origin, 3 propagated" of the hits of task overflow_check; empty: none was recorded.
+std::string RecordedHitsText(const OverflowReport& report);
 // "rank 3", or the name of the directory when the rank is unknown.
 std::string RankLabel(const load::RankDirectory& directory);
 

@@ -9,6 +9,7 @@
 
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
+#include "overflow/result_bounds.h"
 #include "plumbline/record.h"
 #include "tensor/float_range.h"
 
@@ -98,6 +99,7 @@ void AddOtherType(const OtherType& other, json::Document& out) {
   out.Member("dtype", other.dtype);
   out.Key("stays_finite");
   out.Raw(!other.stays_finite ? "null" : *other.stays_finite ? "true" : "false");
+  out.Member("by", other.is_by_ranges ? "ranges" : "replay");
   if (!other.problem.empty()) out.Member("problem", other.problem);
   out.Close('}');
 }
@@ -130,6 +132,14 @@ OverflowHints HintsOf(const std::string& name, const EntryPlace& place,
   const Result<Call> call =
       dump_json::ParseEntry(name, dump_text.substr(place.begin, place.end - place.begin));
   if (!call) return hints;
+  const Value* const recorded = call->Find("overflow_origin");
+  const auto* const word = recorded == nullptr ? nullptr : recorded->As<std::string>();
+  if (word != nullptr) hints.recorded_class = *word;
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+    const std::optional<bool> stays_finite = StaysFinite(*call, dtype);
+    if (!stays_finite) continue;
+    hints.other_types.push_back({std::string(InfoOf(dtype).name), stays_finite, {}, true});
+  }
   for (const std::string_view key :
        {dump_json::kInputArgs, dump_json::kInputKwargs, dump_json::kInput}) {
     const Value* const value = call->Find(key);
@@ -156,7 +166,18 @@ std::string RangeText(const OperandRange& operand) {
 
 std::string OtherTypeText(const OtherType& other) {
   if (!other.stays_finite) return fmt::format("not known: {}", other.problem);
-  return *other.stays_finite ? "stays finite" : "overflows too";
+  return fmt::format("{}{}", *other.stays_finite ? "stays finite" : "overflows too",
+                     other.is_by_ranges ? " (by the ranges of its operands)" : "");
+}
+
+std::string AdviceOf(const OverflowHints& hints) {
+  constexpr size_t kTypes = 2;
+  const bool was_run = std::any_of(hints.other_types.begin(), hints.other_types.end(),
+                                   [](const OtherType& other) { return !other.is_by_ranges; });
+  if (was_run || !hints.problem.empty() || hints.other_types.size() == kTypes) return {};
+  if (hints.has_tensors) return "the ranges do not tell: --replay runs the saved inputs";
+  return "the ranges do not tell, and no inputs were saved: record task overflow_check or tensor, "
+         "then --replay";
 }
 
 void AddHints(const OverflowHints& hints, json::Document& out) {
@@ -165,6 +186,7 @@ void AddHints(const OverflowHints& hints, json::Document& out) {
   for (const OperandRange& operand : hints.operands) AddOperandText(operand, out);
   out.Close(']');
   out.Texts("previous", hints.previous);
+  if (!hints.recorded_class.empty()) out.Member("overflow_origin", hints.recorded_class);
   if (!hints.problem.empty()) out.Member("replay_problem", hints.problem);
   if (hints.other_types.empty()) return;
   out.Key("other_types");

@@ -33,14 +33,16 @@ struct OtherType {
   std::string dtype;                 // "bfloat16"
   std::optional<bool> stays_finite;  // absent: see `problem`
   std::string problem = {};
+  bool is_by_ranges = false;  // follows from the ranges of the operands: nothing was run
 };
 
 struct OverflowHints {
   std::vector<OperandRange> operands;
   std::vector<std::string> previous;  // entries before it, in the order of the dump
   bool has_tensors = false;           // its inputs were saved
-  std::vector<OtherType> other_types;  // where the call was run again
-  std::string problem;                 // why it was not
+  std::string recorded_class;          // what the recorder said: "origin", "propagated", "unknown"
+  std::vector<OtherType> other_types;  // bfloat16 and float32, where they are known or were run
+  std::string problem;                 // why they were not
 };
 
 // Of the entry `name`, which stands at `place` of `dump_text`. An entry that cannot be read again
@@ -51,7 +53,9 @@ OverflowHints HintsOf(const std::string& name, const EntryPlace& place, std::str
 std::string RangeText(const OperandRange& operand);
 // "stays finite", "overflows too", "not known: <problem>".
 std::string OtherTypeText(const OtherType& other);
-// The members "operands", "previous" and, where it was run again, "other_types".
+// How to find out what `other_types` lacks; empty: nothing is missing.
+std::string AdviceOf(const OverflowHints& hints);
+// The members "operands", "previous", "overflow_origin" and, where they are known, "other_types".
 void AddHints(const OverflowHints& hints, json::Document& out);
 
 }  // namespace plumbline

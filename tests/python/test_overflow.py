@@ -484,3 +484,93 @@ def test_steps_of_one_rank_are_called_steps(tmp_path):
     for step in range(3):
         write_step(tmp_path / f"step{step}", {"rank": [fine(0)]})
     assert answer(overflow(tmp_path)) == "no NaN/Inf: 3 entries of 3 steps examined"
+
+
+# ---- grades of all calls
+
+
+def test_calls_are_graded(tmp_path):
+    """The table itself is tested in C++: OverflowGrade.*."""
+    jump = forward("Torch.mul.7.forward", [tensor(1.0)], [tensor(500.0)])
+    write_step(tmp_path / "d" / "step0", {
+        "rank0": [fine(0), log(), passes("Torch.abs.0.forward", NAN)],
+        "rank1": [forward("Torch.where.0.forward", [tensor(NAN)], [tensor()]), jump,
+                  forward("Torch.empty.0.forward", [], [tensor(NAN)])]})
+    write_step(tmp_path / "d" / "step1", {"rank0": [log()], "rank1": []})
+    out = tmp_path / "o"
+    done = overflow(tmp_path / "d" / "step0", "--grade", "-o", out)
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[:6] == [
+        "overflow levels: 1 critical, 2 high, 1 medium of 6 entries of 2 ranks",
+        "  rank 0: 1 critical, 1 high, 0 medium of 3 entries",
+        "  rank 1: 0 critical, 1 high, 1 medium of 3 entries",
+        "  critical: rank 0 Torch.log.0.forward (inputs clean, outputs not)",
+        "  high: rank 0 Torch.abs.0.forward (inputs and outputs not clean)",
+        "  high: rank 1 Torch.mul.7.forward (the outputs' Norm is more than 100 times the inputs')"]
+    written = json.loads(next(out.glob("overflow_levels_*.json")).read_text())
+    assert written["counts"] == {"critical": 1, "high": 2, "medium": 1}
+    [step] = written["steps"]
+    assert step["ranks"]["rank_1"] == {
+        "entries": 3, "counts": {"critical": 0, "high": 1, "medium": 1},
+        "overflow_level": {"Torch.where.0.forward": "medium", "Torch.mul.7.forward": "high"}}
+    done = overflow(tmp_path / "d", "--grade", "-o", out, "--json")
+    result = json.loads(done.stdout)
+    assert result["counts"]["critical"] == 2 and len(result["steps"]) == 2
+    assert done.returncode == 4 and "no tensors recorded" in done.stderr
+    assert overflow(tmp_path / "d", "--grade", "-o", out, "--fail-on-anomaly").returncode == 3
+    assert overflow(tmp_path / "d", "--grade", "-o", out, "--allow-partial").returncode == 0
+
+
+def test_nothing_to_grade(tmp_path):
+    good = write_step(tmp_path / "step0", {"rank0": [fine(0)]})
+    done = overflow(good, "--grade", "-o", tmp_path / "o", "--fail-on-anomaly")
+    assert done.returncode == 0 and answer(done) == "no anomaly: 1 entry of 1 rank graded"
+    assert not (tmp_path / "o").exists()
+    bare = tensor(md5="12345678")
+    for key in ("Max", "Min", "Mean", "Norm"):
+        del bare[key]
+    digests = write_step(tmp_path / "step1", {
+        "rank0": [forward("Torch.abs.0.forward", [bare], [bare])]})
+    done = overflow(digests, "--grade")
+    assert done.returncode == 4
+    assert answer(done).startswith("no anomaly found, but not everything could be judged: ")
+    assert "2 of 2 tensors have no Max and Min" in done.stderr
+    path = digests / "rank0" / "dump.json"
+    path.write_text(path.read_text()[:-20])
+    assert "cut or damaged at byte" in overflow(digests, "--grade").stderr
+    path.unlink()
+    assert overflow(digests, "--grade").returncode == 2
+    for words in (["--replay"], ["-d", tmp_path]):
+        done = overflow(good, "--grade", *words)
+        assert done.returncode == 2 and "--grade looks at a whole recording" in done.stderr
+
+
+def test_hints_of_a_recorded_search(tmp_path):
+    half = {"dtype": "torch.float16"}
+    name, entry = forward("Torch.mul.0.forward", [tensor(3e4, **half), number(4.0)],
+                          [tensor(INF, **half)])
+    step = write_step(tmp_path / "step0", {
+        "rank0": [(name, {**entry, "overflow_origin": "origin"}),
+                  ("Torch.abs.0.forward", {**passes("Torch.abs.0.forward", INF)[1],
+                                           "overflow_origin": "propagated"}),
+                  ("Torch.neg.0.forward", {**fine(0)[1], "overflow_origin": "origin"})]})
+    path = step / "rank0" / "dump.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": "overflow_check"}))
+    calls = ["Torch.a.0.forward", "Torch.b.0.forward", "Torch.c.0.forward", "Torch.d.0.forward",
+             name, "Torch.e.0.forward"]
+    (step / "rank0" / "stack.json").write_text(json.dumps({key: ["File a.py"] for key in calls}))
+    done = overflow(step, "-o", tmp_path / "o")
+    for line in ("before it: Torch.b.0.forward, Torch.c.0.forward, Torch.d.0.forward",
+                 "recorded as: origin", "recorded hits: 1 origin, 1 propagated, 1 saturated",
+                 "in bfloat16: stays finite (by the ranges of its operands)",
+                 "operand: input_args.0: float16 in [30000, 30000], 2^1.12662 below the largest, "
+                 "65504"):
+        assert f"  {line}\n" in done.stdout, done.stdout
+    result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
+    assert result["recorded_hits"] == {"origin": 1, "propagated": 1, "unknown": 0, "saturated": 1}
+    assert result["first"]["other_types"][0] == {"dtype": "bfloat16", "stays_finite": True,
+                                                 "by": "ranges"}
+    unknown = write_step(tmp_path / "step1", {"rank0": [log()]})
+    assert "  in bfloat16 and float32: the ranges do not tell, and no inputs were saved" in \
+        overflow(unknown, "-o", tmp_path / "o").stdout

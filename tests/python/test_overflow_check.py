@@ -131,7 +131,8 @@ def test_the_observed_run_of_upstream(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_ends_after_the_wanted_number_of_hits(tmp_path: Path, limit: int) -> None:
-    done = run(NETWORK, config(tmp_path, task="overflow_check", overflow_nums=limit), 4)
+    path = config(tmp_path, task="overflow_check", overflow_nums=limit, count="all")
+    done = run(NETWORK, path, 4)
     log = done.stdout + done.stderr
     assert "trained" in log
     assert list(dump(tmp_path)) == HITS[:limit]
@@ -352,9 +353,49 @@ except RuntimeError: pass
 
 def test_only_origins_count(tmp_path: Path) -> None:
     code = "x = torch.ones(1).div(0); x.relu(); torch.ones(1).log2().log(); x.neg()"
-    found = cases(tmp_path, [code], overflow_nums=2, count="origin")
+    found = cases(tmp_path, [code], overflow_nums=2)
     assert list(found[0]) == ["Tensor.div.0.forward", "Tensor.relu.0.forward",
                               "Tensor.log.0.forward"]
+
+
+def test_consequences_fill_no_disk(tmp_path: Path) -> None:
+    """A polluted weight: nothing is an origin. The search goes on, and stores a hundred hits."""
+    code = "w = torch.tensor([nan])\nfor _ in range(150): torch.relu(w)\ntorch.ones(1).div(0)"
+    found = cases(tmp_path, [code, "torch.ones(1).div(0)"], overflow_nums=2)
+    assert len(found[0]) == 101 and list(found[0])[-1] == "Tensor.div.0.forward"
+    assert len(files(tmp_path)) == 100 * 2 + 2
+    log = (rank_directory(tmp_path) / "dump_error_info.log").read_text()
+    assert "hits_left_out: 50" in log
+    assert list(found[1]) == ["Tensor.div.0.forward"]
+
+
+# What is left of an overflow on devices that saturate: code, entry, class of it.
+SATURATED: list[tuple[str, str | None, str]] = [
+    ("torch.full((2,), 65504., dtype=torch.float16).mul(1)", "Tensor.mul.0.forward", "propagated"),
+    ("torch.full((2,), 32752., dtype=torch.float16).mul(-2)", "Tensor.mul.0.forward", "origin"),
+    ("torch.full((2,), 6e4, dtype=torch.float16).add(1000)", None, ""),
+    ("torch.finfo(torch.float32).max * torch.ones(2)", "Tensor.__rmul__.0.forward", "origin"),
+    ("torch.ones(2).mul(torch.finfo(torch.bfloat16).max).bfloat16().neg()",
+     "Tensor.neg.0.forward", "propagated"),
+    ("torch.tensor([127], dtype=torch.int8).mul(1)", None, ""),
+]
+
+
+def test_saturated_tensors(tmp_path: Path) -> None:
+    codes = [*(code for code, *_ in SATURATED), "torch.ones(1).div(0)"]
+    found = cases(tmp_path, codes, saturated=True, overflow_nums=1)
+    for step, (code, entry, origin) in enumerate(SATURATED):
+        if entry is None:
+            assert found[step] == {}, code
+            continue
+        record = found[step][entry]
+        assert record["overflow_origin"] == origin, code
+        assert record["output"][0]["overflow_reason"] == "saturated", code
+        assert stored(tmp_path, record["output"][0]["data_name"], step).isfinite().all()
+    assert list(found[-1]) == ["Tensor.div.0.forward"], "the first hit that counts"
+    (tmp_path / "off").mkdir()
+    found = cases(tmp_path / "off", codes[:1])
+    assert found == [{}]
 
 
 @pytest.mark.parametrize("value", [-5, 0, 1.5, True, "1"])

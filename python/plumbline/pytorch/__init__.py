@@ -7,25 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from plumbline import _core
+from plumbline.call_window import Settings, Window
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.pytorch.operator_dump import dumper as dumper
 from plumbline.random_calls import RandomCalls, check_seed, start_random_table
+from plumbline.trace_window import TraceWindow
 
 if TYPE_CHECKING:
     from plumbline.watch.on_pytorch.black_box import black_box
+    from plumbline.watch.on_pytorch.overflow_tracer import OverflowTracer
     from plumbline.watch.on_pytorch.trainer_mon import TrainerMon
 
 __all__ = [
-    "PrecisionDebugger", "TrainerMon", "black_box", "module_dump", "module_dump_end",
-    "random_save", "seed_all",
+    "OverflowTracer", "PrecisionDebugger", "TrainerMon", "black_box", "module_dump",
+    "module_dump_end", "random_save", "seed_all",
 ]  # fmt: skip
 
 _adapter = TorchAdapter()
 
 # Name -> the module that has it, loaded when it is first asked for.
 _LAZY = {
+    "OverflowTracer": "plumbline.watch.on_pytorch.overflow_tracer",
     "TrainerMon": "plumbline.watch.on_pytorch.trainer_mon",
     "black_box": "plumbline.watch.on_pytorch.black_box",
 }
@@ -42,6 +47,12 @@ def __getattr__(name: str) -> Any:
 class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
     _adapter = _adapter
+
+    def _new_window(self, settings: Settings, model: Any) -> Window:
+        config = _core.load_config(*settings)
+        if config.traces_frames:
+            return TraceWindow(config, __getattr__("OverflowTracer"), self._adapter.rank, model)
+        return super()._new_window(settings, model)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

@@ -19,7 +19,7 @@ from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.perturbation import TorchRuns
-from plumbline.pytorch.values import describe, describe_tensor, to_host
+from plumbline.pytorch.values import describe, describe_tensor, read_together, to_host
 from plumbline.random_calls import seed_process
 
 
@@ -60,6 +60,7 @@ class TorchAdapter(HookedAdapter):
             "describe": describe,
             "to_host": to_host,
             "describe_tensor": describe_tensor,
+            "read_together": read_together,
             "mode_depth": torch._C._len_torch_function_stack,
             "mode_at": torch._C._get_function_stack_at,
             "pop_mode": torch._C._pop_torch_function_stack,

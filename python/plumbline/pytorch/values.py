@@ -32,6 +32,21 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().cpu().resolve_conj().resolve_neg()
 
 
+def read_together(tensors: list[torch.Tensor]) -> list[Any]:
+    """Their values as Python has them; waits once for each device and type."""
+    groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    for index, tensor in enumerate(tensors):
+        groups.setdefault((tensor.device, tensor.dtype), []).append(index)
+    answers: list[Any] = [None] * len(tensors)
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), \
+            torch._C._DisableFuncTorch(), torch.no_grad():
+        for indices in groups.values():
+            together = torch.stack([tensors[index] for index in indices]).tolist()
+            for index, answer in zip(indices, together, strict=True):
+                answers[index] = answer
+    return answers
+
+
 def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> values.TensorAnswer:
     """A tensor whose memory does not simply hold its values.
 

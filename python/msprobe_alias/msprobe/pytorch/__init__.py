@@ -15,8 +15,10 @@ from msprobe.pytorch.debugger.precision_debugger import (
     random_save,
 )
 from msprobe.pytorch.monitor.module_hook import TrainerMon
+from plumbline.pytorch import OverflowTracer
 
 __all__ = [
+    "OverflowTracer",
     "PrecisionDebugger",
     "TrainerMon",
     "compare",
