@@ -51,6 +51,7 @@ constexpr AddCommand kCommands[] = {
     AddRunOverflowCheckCommand,
     AddExplainCommand,
     AddTrendCommand,
+    AddWatchCommand,
 };
 
 constexpr int kUsageStatus = 2;

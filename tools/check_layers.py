@@ -50,7 +50,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference"),
-    "watch": ("live",),
+    "watch": ("rules", "live", "points"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
