@@ -242,7 +242,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                    "training_comparison"),
     "watch": ("watch",),
     "watch on pytorch": ("watch/on_pytorch",),
-    "watch files": ("watch/csv2tb",),
+    "watch files": ("watch/__init__", "watch/conditions", "watch/csv2tb", "watch/debugger"),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),
