@@ -23,6 +23,7 @@ SIDE_BY_SIDE = ("overhead", "tiny_loop", "compare_speed")
 # Everything else: what they print is the result.
 OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
+    [sys.executable, str(END_TO_END / "watch_points.py")],
     [sys.executable, str(END_TO_END / "graph_dumps.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],

@@ -52,6 +52,7 @@ constexpr AddCommand kCommands[] = {
     AddRunOverflowCheckCommand,
     AddExplainCommand,
     AddTrendCommand,
+    AddWatchCommand,
 };
 
 constexpr int kUsageStatus = 2;

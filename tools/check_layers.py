@@ -51,7 +51,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference"),
-    "watch": ("live", "perturb", "tracer"),
+    "watch": ("rules", "live", "perturb", "tracer", "points"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -243,7 +243,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                    "training_comparison"),
     "watch": ("watch",),
     "watch on pytorch": ("watch/on_pytorch",),
-    "watch files": ("watch/csv2tb",),
+    "watch files": ("watch/__init__", "watch/conditions", "watch/csv2tb", "watch/debugger"),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),

@@ -15,6 +15,7 @@
 #include "bind_monitor.h"
 #include "bind_precheck.h"
 #include "bind_rows.h"
+#include "bind_watch.h"
 #include "compare/compare_training.h"
 #include "errors.h"
 #include "file_path.h"
@@ -246,5 +247,6 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindConfigPacks(m);
   plumbline::python::BindGraphDumps(m);
   plumbline::python::BindMonitor(m);
+  plumbline::python::BindWatch(m);
   plumbline::python::BindPrecheck(m);
 }

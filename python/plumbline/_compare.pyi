@@ -312,6 +312,33 @@ def monitor_to_tensorboard(data: str | bytes | os.PathLike, output: str | bytes 
     Writes event files; the directory that they are in, and warnings. Empty texts: the default.
     """
 
+class WatchedRecording:
+    """Every tensor of a recording, by number."""
+
+    @property
+    def tensors(self) -> list:
+        """(step, rank, graph, name, io, slot, operation) of each."""
+
+    @property
+    def nodes(self) -> list:
+        """
+        (rank, graph, root graph, name, operation, stack, inputs) of compiled graphs.
+        """
+
+    def stack(self, number: int) -> list[str]:
+        """Call stack of a tensor's call, innermost frame first."""
+
+    def value(self, number: int) -> object:
+        """Its elements as (bytes, dtype, shape), or None."""
+
+    def check(self, watchpoints: Sequence[tuple[str, Sequence[int]]]) -> list:
+        """
+        Holds expressions against the tensors named beside each: (watchpoint, tensor, code, reasons, [(parameter, threshold, hit, actual)]) for hits and what is not evaluated.
+        """
+
+def open_watched(path: str | bytes | os.PathLike) -> WatchedRecording:
+    """Reads what a recording holds; no elements of tensors."""
+
 class PrecheckOptions:
     """What run_precheck does."""
 

@@ -99,11 +99,15 @@ struct PairwiseState {
 // Two runs of one type: whether their bytes are equal, and if so whether elements are not finite.
 enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
+struct ChangeLimit;
+struct ChangeSums;
 struct DeviationSums;
+struct MagnitudeSums;
 struct OutputRule;
 struct OutputRuns;
 struct OutputSums;
 struct PanelProduct;
+struct RangeCount;
 struct RotaryRow;
 struct SpreadCenter;
 struct SpreadSums;
@@ -132,6 +136,11 @@ struct KernelTable {
   // How many elements have |x| < bound, of complex ones the modulus; NaN has not. float32 and
   // narrower floats are compared with the bound rounded to float32.
   uint64_t (*count_below)(DType dtype, const void* data, size_t count, double bound);
+  // See kernels/magnitude_sums.h. Of changes `sums` may be null.
+  void (*magnitudes)(DType dtype, const void* data, size_t count, MagnitudeSums* sums);
+  void (*count_range)(DType dtype, const void* data, size_t count, RangeCount* range);
+  void (*changes)(const PairOfRuns& runs, ChangeSums* sums, ChangeLimit* limits,
+                  size_t limit_count);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

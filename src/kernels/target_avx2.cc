@@ -12,6 +12,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/magnitude_sums.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
 #include "kernels/rotary_row.h"
@@ -33,7 +34,8 @@ namespace {
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
-#include "kernels/deviation.inl"
+#include "kernels/deviation_sums.inl"
+#include "kernels/magnitude_sums.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
 #include "kernels/rotary_row.inl"
@@ -51,7 +53,8 @@ namespace plumbline::kernels {
 const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::PairwisePart,
                                 avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads,
                                 avx2::LikenessOf,   avx2::MultiplyPanels, avx2::AddRotaryRow,
-                                avx2::OutputPart,   avx2::CountBelow};
+                                avx2::OutputPart,   avx2::CountBelow,  avx2::Magnitudes,
+                                avx2::CountRangeOf, avx2::Changes};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

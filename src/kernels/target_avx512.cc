@@ -12,6 +12,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/magnitude_sums.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
 #include "kernels/rotary_row.h"
@@ -39,7 +40,8 @@ namespace {
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
-#include "kernels/deviation.inl"
+#include "kernels/deviation_sums.inl"
+#include "kernels/magnitude_sums.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
 #include "kernels/rotary_row.inl"
@@ -57,7 +59,8 @@ namespace plumbline::kernels {
 const KernelTable kAvx512Table = {CpuTarget::kAvx512,   avx512::MomentsPart, avx512::PairwisePart,
                                   avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads,
                                   avx512::LikenessOf,   avx512::MultiplyPanels, avx512::AddRotaryRow,
-                                  avx512::OutputPart,   avx512::CountBelow};
+                                  avx512::OutputPart,   avx512::CountBelow,  avx512::Magnitudes,
+                                  avx512::CountRangeOf, avx512::Changes};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

@@ -9,6 +9,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/magnitude_sums.h"
 #include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
 #include "kernels/rotary_row.h"
@@ -25,7 +26,8 @@ namespace {
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
-#include "kernels/deviation.inl"
+#include "kernels/deviation_sums.inl"
+#include "kernels/magnitude_sums.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
 #include "kernels/rotary_row.inl"
@@ -39,5 +41,6 @@ const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
     baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
     baseline::MultiplyPanels, baseline::AddRotaryRow,
-    baseline::OutputPart,   baseline::CountBelow};
+    baseline::OutputPart,   baseline::CountBelow,  baseline::Magnitudes,
+    baseline::CountRangeOf, baseline::Changes};
 }  // namespace plumbline::kernels

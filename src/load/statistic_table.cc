@@ -87,6 +87,8 @@ class Table {
   struct Columns {
     size_t dtype = kNone, shape = kNone, max = kNone, min = kNone, mean = kNone, norm = kNone,
            digest = kNone;
+    size_t count = kNone, nan = kNone, negative_inf = kNone, positive_inf = kNone, zero = kNone,
+           negative = kNone, positive = kNone;
   };
 
   static Error Bad(std::string problem) { return Error(ErrorCode::kCorrupt, std::move(problem)); }
@@ -108,6 +110,14 @@ class Table {
         {statistic_csv::kNorm, &Columns::norm},
         {statistic_csv::kMd5, &Columns::digest},
         {statistic_csv::kSha1, &Columns::digest},
+        {"Count", &Columns::count},
+        {"NaN Count", &Columns::nan},
+        {"Nan Count", &Columns::nan},
+        {"Negative Inf Count", &Columns::negative_inf},
+        {"Positive Inf Count", &Columns::positive_inf},
+        {"Zero Count", &Columns::zero},
+        {"Negative Zero Count", &Columns::negative},
+        {"Positive Zero Count", &Columns::positive},
     };
     for (size_t i = 0; i < header.size(); ++i) {
       for (const auto& [name, column] : names) {
@@ -159,7 +169,21 @@ class Table {
     const bool has_statistics = columns_.max != kNone || columns_.norm != kNone;
     const std::string_view digest = cell(columns_.digest);
     if (!has_statistics && !digest.empty()) tensor.digest = digest;
+    if (digest != "null") out.digest = digest;
+    out.counts = CountsIn(row);
     return out;
+  }
+
+  [[nodiscard]] StatisticRow::Counts CountsIn(const csv::Row& row) const {
+    const auto count = [&](size_t column) {
+      return column < row.size() ? ParseNatural(row[column]) : std::nullopt;
+    };
+    StatisticRow::Counts counts{count(columns_.count), count(columns_.nan), std::nullopt,
+                                count(columns_.zero), count(columns_.negative),
+                                count(columns_.positive)};
+    const auto below = count(columns_.negative_inf), above = count(columns_.positive_inf);
+    if (below && above) counts.inf = *below + *above;
+    return counts;
   }
 
   const std::string& path_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct StatisticRow {
   bool is_output = false;
   int64_t slot = 0;
   TensorRecord tensor;  // dtype, shape, statistics; a digest where nothing else is recorded
+  // How many elements are what, where the table has such columns: infinite ones of both signs,
+  // those below and above 0.
+  struct Counts {
+    std::optional<int64_t> all, nan, inf, zero, negative, positive;
+  } counts;
+  std::string digest;  // empty: none
 };
 
 // The rows one after the other; the file is not held in memory. Rows may end in a comma that the

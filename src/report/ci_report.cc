@@ -179,7 +179,7 @@ bool IsSarifResult(const CiCase& item) {
 void AppendSarifResult(const CiCase& item, std::string& out) {
   ObjectWriter result(out);
   result.Text("ruleId", item.rule);
-  result.Text("level", item.is_warning ? "warning" : "error");
+  result.Text("level", item.is_note ? "note" : item.is_warning ? "warning" : "error");
   ObjectWriter message(result.Key("message"));
   message.Text("text", item.name + ": " + item.message);
   message.End();

@@ -27,6 +27,7 @@ struct CiCase {
   std::string details;                // lines below it, where there is no frame
   std::string frame;                  // "File PATH, line N, in ..."; empty if unknown
   bool is_warning = false;            // SARIF level "warning" instead of "error"
+  bool is_note = false;               // "note"
   std::optional<std::string> waiver;  // of a skipped case that fails: why that does not count
 };
 

@@ -1,0 +1,182 @@
+// The csv files of a training monitor: statistics of parameters, gradients and activations by step.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/text/number_text.h"
+#include "load/monitor_files.h"
+#include "watch/points/recording.h"
+
+namespace plumbline::watch {
+namespace {
+
+// Decimals of a number as it is printed: 3 of 0.125, 9 of 2.5e-08.
+int DecimalsOf(double value) {
+  if (!std::isfinite(value) || value == std::floor(value)) return 0;
+  const std::string text = PythonFloat(value);
+  const size_t mark = text.find('e'), dot = text.find('.');
+  const std::string digits = text.substr(0, mark);
+  int decimals = dot == std::string::npos || dot > digits.size()
+                     ? 0
+                     : static_cast<int>(digits.size() - dot) - 1;
+  if (mark != std::string::npos) decimals -= std::atoi(text.c_str() + mark + 1);
+  return std::max(decimals, 0);
+}
+
+class MonitorPart : public StepPart {
+ public:
+  Result<std::vector<WatchedTensor>> Read() override { return std::move(tensors); }
+  Result<std::unique_ptr<HeldTensor>> Open(const WatchedTensor& tensor) override {
+    return Error(ErrorCode::kUnsupported, tensor.name + ": a monitor keeps no elements");
+  }
+  std::vector<WatchedTensor> tensors;
+};
+
+TensorKinds KindsOfFile(std::string_view kind) {
+  if (kind.starts_with("param")) return kAnyTensor | kWeight;
+  if (kind.starts_with("grad_") || kind == "actv_grad") return kAnyTensor | kGradient;
+  return kAnyTensor;
+}
+
+// How far numbers of a file may be from the true ones: half a unit of the last decimal that any of
+// them has. A monitor that rounds to few decimals shows 0 for what is small.
+double SlackOfDecimals(int decimals) {
+  constexpr int kFewest = 1, kRounded = 14;
+  if (decimals > kRounded) return 0;  // every digit is there
+  return 0.5 * std::pow(10.0, -std::max(decimals, kFewest)) * (1 + 1e-9);
+}
+
+void TakeStatistic(std::string_view name, double value, RecordedStatistics& out) {
+  if (name == "norm") out.norm = value;
+  if (name == "max") out.max = value;
+  if (name == "min") out.min = value;
+  if (name == "mean") out.mean = value;
+  if (name == "zeros") out.small_fraction = value;
+  if (name == "nans" && value >= 0) out.nan_count = static_cast<uint64_t>(value);
+}
+
+bool IsStatistic(std::string_view name) { return name != "shape" && name != "dtype"; }
+
+class MonitorReader {
+ public:
+  explicit MonitorReader(Recording& recording) : recording_(recording) {}
+
+  Status Run(const std::string& path) {
+    PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(path));
+    size_t number = 0;
+    for (const load::MonitorDirectory& directory : directories) {
+      resumed_.Begin(++number);
+      PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
+      for (const load::MonitorFile& file : files) ReadOne(directory.rank, file);
+    }
+    if (left_out_ > 0) {
+      recording_.notes.push_back(fmt::format(
+          "{}: {} of a training that was resumed are left out; the later directory counts", path,
+          CountText(left_out_, "row")));
+    }
+    for (auto& [key, part] : parts_) {
+      for (WatchedTensor& tensor : part->tensors) {
+        const bool is_weight = (tensor.kinds & kWeight) != 0;
+        tensor.is_trained = is_weight && trained_.contains(tensor.name);
+      }
+      recording_.parts.push_back(std::move(part));
+    }
+    if (!recording_.parts.empty()) return {};
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", path));
+  }
+
+ private:
+  struct Place {
+    MonitorPart* part = nullptr;
+    size_t at = 0;
+  };
+
+  void ReadOne(int64_t rank, const load::MonitorFile& file) {
+    const auto end = resumed_.EndOf(rank, file.kind);
+    int decimals = 0;
+    std::vector<Place> added;
+    const auto facts =
+        load::VisitMonitorFile(file.path, [&](auto statistics, load::MonitorRow& row) -> Status {
+          if (end && row.step >= *end) {
+            ++left_out_;
+            return {};
+          }
+          resumed_.Take(rank, file.kind, row.step);
+          added.push_back(Add(rank, file, statistics, row));
+          for (size_t i = 0; i < statistics.size(); ++i) {
+            if (row.values[i]) decimals = std::max(decimals, DecimalsOf(*row.values[i]));
+          }
+          return {};
+        });
+    for (const Place& place : added) {
+      place.part->tensors[place.at].statistics.absolute_slack = SlackOfDecimals(decimals);
+    }
+    if (!facts) {
+      recording_.notes.push_back(facts.error().message());
+      ++recording_.damaged;
+      return;
+    }
+    for (std::string& damage : load::DamageOf(file.path, *facts)) {
+      recording_.notes.push_back(std::move(damage));
+    }
+  }
+
+  Place Add(int64_t rank, const load::MonitorFile& file, std::span<const std::string> statistics,
+            const load::MonitorRow& row) {
+    std::shared_ptr<MonitorPart>& part = parts_[{row.step, rank}];
+    if (part == nullptr) {
+      part = std::make_shared<MonitorPart>();
+      part->step = row.step;
+      part->rank = rank;
+      part->path = file.path;
+    }
+    WatchedTensor tensor;
+    tensor.name = row.name;
+    tensor.io = file.kind;
+    tensor.slot = std::to_string(row.micro_step);
+    tensor.slot_number = row.micro_step;
+    if (row.vpp_stage > 0) tensor.graph = std::to_string(row.vpp_stage);
+    tensor.place = static_cast<int64_t>(part->tensors.size());
+    tensor.kinds = KindsOfFile(file.kind);
+    const bool is_of_weight = file.kind.starts_with("grad_") || file.kind.starts_with("exp_avg");
+    if (is_of_weight) trained_.insert(row.name);
+    const bool is_activation = file.kind == "actv" || file.kind == "actv_grad";
+    tensor.is_input = is_activation && row.name.ends_with(".input");
+    // Without a tensor the monitor writes NaN in every cell.
+    bool has_number = false;
+    for (size_t i = 0; i < statistics.size(); ++i) {
+      if (!row.values[i] || !IsStatistic(statistics[i])) continue;
+      has_number = has_number || !std::isnan(*row.values[i]);
+      TakeStatistic(statistics[i], *row.values[i], tensor.statistics);
+    }
+    tensor.has_statistics = has_number;
+    if (!has_number) tensor.statistics = {};
+    part->tensors.push_back(std::move(tensor));
+    return {part.get(), part->tensors.size() - 1};
+  }
+
+  Recording& recording_;
+  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<MonitorPart>> parts_;
+  load::ResumedRows resumed_;
+  std::set<std::string> trained_;  // names that have gradients or moments
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace
+
+Result<Recording> OpenMonitor(const std::string& path) {
+  Recording recording;
+  recording.kind = "monitor files";
+  recording.tensors_advice =
+      "the monitor keeps statistics alone: give it all of ops (norm, min, max, mean, nans, zeros) "
+      "and more ndigits, or record the tensors";
+  PL_TRY(MonitorReader(recording).Run(path));
+  return recording;
+}
+
+}  // namespace plumbline::watch

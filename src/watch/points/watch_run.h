@@ -1,0 +1,109 @@
+// `plumb watch`: rules held against every tensor of a recording.
+
+#ifndef PLUMBLINE_WATCH_POINTS_WATCH_RUN_H_
+#define PLUMBLINE_WATCH_POINTS_WATCH_RUN_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "plumbline/shared_value.h"
+#include "watch/rules/rule.h"
+
+namespace plumbline::watch {
+
+struct WatchOptions {
+  std::string path;
+  std::string against;  // a run whose values are the earlier ones; empty: earlier steps are
+  Rules rules;
+  WatchedSide side = WatchedSide::kOutputs;
+  NumberList steps, ranks;
+  std::string nodes, code;  // as RuleScope; empty: all
+  bool only_first = false;  // no step after the first one with a hit
+  bool keeps_all = false;   // rows for tensors without a hit, too
+  int threads = 0;          // 0: one per core
+  uint64_t memory = 0;      // bytes that blocks of elements may take; 0: no limit
+  // Called after each rank of a step.
+  std::function<void(uint64_t done, uint64_t all)> progress = {};
+  // Instead of --nodes and kinds: exactly these tensors, by rule (the Python API).
+  std::function<bool(size_t rule, const struct WatchedTensor& tensor, int64_t step, int64_t rank)>
+      selects = {};
+};
+
+// A check of a row.
+struct RowCheck {
+  Text parameter;
+  Relation relation = Relation::kGreater;
+  double threshold = 0;
+  Truth truth = Truth::kUnknown;
+  Interval actual;
+  Reasons reasons = 0;
+  Quantity quantity = Quantity::kMean;
+};
+
+// One rule and one tensor at one step.
+struct WatchRow {
+  size_t rule = 0;
+  int64_t step = 0;
+  std::optional<int64_t> prev_step;
+  int64_t gap = 0;  // executed steps between the two
+  int64_t rank = 0;
+  Text graph, name, io, slot, dtype, shape, file, source_line;
+  Truth verdict = Truth::kUnknown;
+  Reasons reasons = 0;
+  std::vector<RowCheck> checks;
+  int64_t place = 0, slot_number = 0;  // what rows are sorted by
+};
+
+struct RuleCounts {
+  uint64_t selected = 0, hits = 0, passes = 0, unjudged = 0;
+  std::array<uint64_t, kReasonCount> reasons{};
+};
+
+// Of one rule, step and rank.
+struct CaseCounts {
+  size_t rule = 0;
+  int64_t step = 0, rank = 0;
+  RuleCounts counts;
+};
+
+struct WatchReport {
+  std::string path, kind;
+  std::vector<Rule> rules;
+  std::vector<RuleCounts> counts;  // one for each rule
+  std::vector<CaseCounts> cases;
+  // By step, place in the step, rank, slot and rule: hits and what was not evaluated.
+  std::vector<WatchRow> rows;
+  uint64_t tensors = 0, steps = 0, ranks = 0;
+  uint64_t read_bytes = 0;       // of elements
+  uint64_t unreadable_parts = 0;  // ranks of steps of which not everything could be read
+  bool stopped = false;          // by only_first, before the last step
+  bool orders_by_record = false;  // without a history of steps: gaps count recorded ones
+  std::string tensors_advice;
+  std::vector<std::string> notes;
+
+  [[nodiscard]] const WatchRow* first_hit() const;
+  [[nodiscard]] RuleCounts Total() const;
+  // Something selected was not evaluated, a rule selected nothing, or a part was not read.
+  [[nodiscard]] bool has_unchecked() const;
+};
+
+// kInvalidArgument, kNotFound, kCorrupt and kIo of OpenRecording(); an error also when no part of
+// the recording can be read. Parts that cannot are counted and noted.
+Result<WatchReport> WatchRecording(const WatchOptions& options);
+
+// The rules of --recommended: what the graphical debugger offered by itself, and frozen weights.
+std::vector<Rule> RecommendedRules();
+
+// What a person reads: the answer, then counts.
+std::string WatchText(const WatchReport& report);
+// The answer alone: "first hit: ..." or "no hit".
+std::string FirstHitText(const WatchReport& report);
+
+}  // namespace plumbline::watch
+
+#endif  // PLUMBLINE_WATCH_POINTS_WATCH_RUN_H_

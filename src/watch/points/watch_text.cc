@@ -1,0 +1,244 @@
+// The answer of `plumb watch` in lines of text, and the rules that it recommends.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text/number_text.h"
+#include "watch/points/watch_run.h"
+
+namespace plumbline::watch {
+namespace {
+
+// "abs_mean 2.1e-10 < 1e-9", or what a hit of another form is.
+std::string CheckText(const RowCheck& check) {
+  switch (check.quantity) {
+    case Quantity::kOverflow:
+      return fmt::format("{} NaN or Inf", IntervalText(check.actual));
+    case Quantity::kOperatorOverflow:
+      return "the operator overflowed";
+    case Quantity::kUnchanged:
+      return fmt::format("unchanged, {}={}", check.parameter, PythonFloat(check.threshold));
+    default:
+      break;
+  }
+  std::string_view name = check.parameter;
+  for (const std::string_view end : {"_gt", "_lt", "_ge"}) {
+    if (name.ends_with(end)) name.remove_suffix(end.size());
+  }
+  return fmt::format("{} {} {} {}", name, IntervalText(check.actual),
+                     RelationText(check.relation), IntervalText(Interval::Of(check.threshold)));
+}
+
+std::string PlaceText(const WatchRow& row) {
+  std::string text = fmt::format("step {} rank {} {} {} {}", row.step, row.rank, row.name, row.io,
+                                 row.slot);
+  if (row.prev_step) text += fmt::format(", before: step {}", *row.prev_step);
+  return text;
+}
+
+// What is to be recorded, or done, so that it can be judged.
+std::string AdviceFor(Reason reason, const WatchReport& report) {
+  switch (reason) {
+    case kNan:
+    case kInf:
+      return "nonfinite: ignore in a rules file judges by the finite elements";
+    case kNoPrev:
+      return "record at least two steps, or name an earlier run with --against";
+    case kPrevNan:
+    case kPrevInf:
+      return "the earlier value is not finite";
+    case kPrevShape:
+      return "the earlier value has another shape";
+    case kEmpty:
+      return "tensors without elements";
+    case kMissing:
+      return "not recorded; " + report.tensors_advice;
+    case kDType:
+      return "elements of a type without numbers";
+    case kStatisticsOnly:
+      return "the recorded statistics do not decide it; " + report.tensors_advice;
+    case kUnreadable:
+      return "damaged or missing files; copy them again or run plumb recover";
+  }
+  return "";
+}
+
+std::string CountsText(const RuleCounts& counts) {
+  std::string text = fmt::format("{}, {} no hit, {} not evaluated",
+                                 CountText(counts.hits, "hit"), counts.passes, counts.unjudged);
+  std::string reasons;
+  for (int i = 0; i < kReasonCount; ++i) {
+    const uint64_t count = counts.reasons[static_cast<size_t>(i)];
+    if (count == 0) continue;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", ReasonWord(i), count);
+  }
+  return reasons.empty() ? text : fmt::format("{} ({})", text, reasons);
+}
+
+// Why a rule had nothing to look at.
+std::string Nothing(const Rule& rule) {
+  std::string_view hint;
+  if (rule.asks_operators) {
+    hint = "; needs a dump of static graphs with op_debug_mode";
+  } else if (rule.on.only_trained) {
+    hint = "; needs weights of which a gradient or a moment was recorded";
+  } else if ((rule.kinds & kAnyTensor) == 0) {
+    hint = (rule.kinds & kWeight) != 0       ? "; no weight was recorded (level L0 or mix has them)"
+           : (rule.kinds & kGradient) != 0   ? "; no gradient was recorded (data_mode backward)"
+                                             : "; no activation function was recorded";
+  }
+  return fmt::format("selected nothing{}", hint);
+}
+
+}  // namespace
+
+std::string FirstHitText(const WatchReport& report) {
+  const WatchRow* hit = report.first_hit();
+  if (hit == nullptr) {
+    const RuleCounts total = report.Total();
+    const std::string damage =
+        report.unreadable_parts == 0
+            ? ""
+            : fmt::format(" in what could be read ({} damaged or missing)",
+                          CountText(report.unreadable_parts, "part"));
+    if (total.selected == 0) return fmt::format("no hit{}: the rules selected nothing", damage);
+    if (total.unjudged == total.selected) {
+      return fmt::format("no hit{}, and nothing could be evaluated", damage);
+    }
+    if (total.unjudged == 0) return "no hit" + damage;
+    return fmt::format("no hit{}; {} of {} not evaluated", damage, total.unjudged,
+                       total.selected);
+  }
+  std::string checks;
+  for (const RowCheck& check : hit->checks) {
+    if (check.truth != Truth::kTrue) continue;
+    checks += (checks.empty() ? "" : ", ") + CheckText(check);
+  }
+  if (checks.empty()) checks = report.rules[hit->rule].text;
+  return fmt::format("first hit: {} at {} ({})", report.rules[hit->rule].name, PlaceText(*hit),
+                     checks);
+}
+
+std::string WatchText(const WatchReport& report) {
+  std::string text = FirstHitText(report) + "\n";
+  const WatchRow* hit = report.first_hit();
+  if (hit != nullptr && !hit->source_line.empty()) {
+    text += fmt::format("  called from: {}\n", hit->source_line);
+  }
+  text += fmt::format("  watched: {} of {}, {}, {}\n", CountText(report.tensors, "tensor"),
+                      report.kind, CountText(report.steps, "step"),
+                      CountText(report.ranks, "rank"));
+  const RuleCounts total = report.Total();
+  text += fmt::format("  all rules: {}\n", CountsText(total));
+  for (size_t i = 0; i < report.rules.size(); ++i) {
+    const RuleCounts& counts = report.counts[i];
+    text += fmt::format("  {}: {}\n", report.rules[i].name,
+                        counts.selected == 0 ? Nothing(report.rules[i]) : CountsText(counts));
+  }
+  for (int i = 0; i < kReasonCount; ++i) {
+    if (total.reasons[static_cast<size_t>(i)] == 0) continue;
+    text += fmt::format("  {}: {}\n", ReasonWord(i),
+                        AdviceFor(static_cast<Reason>(1 << i), report));
+  }
+  if (report.orders_by_record) {
+    text += "  earlier values: by the order of recorded steps, as no table says which steps ran\n";
+  }
+  if (report.stopped) text += "  stopped behind the first step with a hit (--first)\n";
+  return text;
+}
+
+const WatchRow* WatchReport::first_hit() const {
+  // Of the most severe rules that hit.
+  const WatchRow* first = nullptr;
+  for (const WatchRow& row : rows) {
+    if (row.verdict != Truth::kTrue) continue;
+    const bool is_worse =
+        first == nullptr || rules[row.rule].severity < rules[first->rule].severity;
+    if (is_worse) first = &row;
+    if (rules[first->rule].severity == Severity::kError) break;
+  }
+  return first;
+}
+
+RuleCounts WatchReport::Total() const {
+  RuleCounts total;
+  for (const RuleCounts& one : counts) {
+    total.selected += one.selected;
+    total.hits += one.hits;
+    total.passes += one.passes;
+    total.unjudged += one.unjudged;
+    for (size_t i = 0; i < kReasonCount; ++i) total.reasons[i] += one.reasons[i];
+  }
+  return total;
+}
+
+bool WatchReport::has_unchecked() const {
+  const bool has_empty_rule = std::ranges::any_of(
+      counts, [](const RuleCounts& one) { return one.selected == 0 || one.unjudged > 0; });
+  return has_empty_rule || unreadable_parts > 0;
+}
+
+std::vector<Rule> RecommendedRules() {
+  // The ends are those of Tanh at 8.8 and of the logistic function at 16.2.
+  const double tanh_end = std::tanh(8.8), sigmoid_end = 1 / (1 + std::exp(-16.2));
+  struct Wanted {
+    std::string name, text;
+    std::vector<std::string> ops = {};
+    std::vector<std::string> nodes = {};
+    Severity severity = Severity::kError;
+    bool only_trained = false;
+  };
+  const auto range = [](double start, double end, std::string_view check) {
+    return fmt::format(
+        "activation_range(range_start_inclusive={}, range_end_inclusive={}, {})",
+        PythonFloat(start), PythonFloat(end), check);
+  };
+  const std::vector<Wanted> wanted = {
+      // A bias that starts at 0 is usual.
+      {"weight_initialization",
+       "weight_initialization(zero_percentage_ge=100)",
+       {},
+       {"weight"},
+       Severity::kWarning},
+      {"weight_change_too_large", "weight_change_too_large(abs_mean_update_ratio_gt=1)"},
+      {"weight_change_too_small",
+       "weight_change_too_small(abs_mean_update_ratio_lt=1e-4)",
+       {},
+       {},
+       Severity::kWarning,
+       true},
+      {"weight_not_changed",
+       "weight_not_changed(rtol=1e-5, atol=1e-8)",
+       {},
+       {},
+       Severity::kWarning,
+       true},
+      {"gradient_vanishing", "gradient_vanishing(abs_mean_lt=1e-9)"},
+      {"tensor_overflow", "tensor_overflow"},
+      {"tensor_all_zero",
+       "tensor_all_zero(zero_percentage_ge=100)",
+       {},
+       {},
+       Severity::kWarning},
+      {"tanh_saturated", range(-tanh_end, tanh_end, "range_percentage_lt=0.1"), {"tanh"}},
+      {"sigmoid_saturated", range(1 - sigmoid_end, sigmoid_end, "range_percentage_lt=0.1"),
+       {"sigmoid"}},
+      {"relu_dead", range(-1, 0, "range_percentage_gt=99.9"), {"relu", "reluv2"}}};
+  std::vector<Rule> rules;
+  for (const Wanted& one : wanted) {
+    Result<Rule> rule = Rules::ParseRule(one.text);
+    if (!rule) continue;
+    rule->name = one.name;
+    rule->on.ops = one.ops;
+    rule->on.nodes = one.nodes;
+    rule->severity = one.severity;
+    rule->on.only_trained = one.only_trained;
+    rules.push_back(*std::move(rule));
+  }
+  return rules;
+}
+
+}  // namespace plumbline::watch
