@@ -40,6 +40,7 @@ constexpr AddCommand kCommands[] = {
     AddDumpConfigCommand,
     AddExportCommand,
     AddExtractCommand,
+    AddGradCompareCommand,
     AddH5copyCommand,
     AddInspectCommand,
     AddMergeCommand,

@@ -15,6 +15,7 @@ from plumbline import _core
 from plumbline.adapter import Adapter
 from plumbline.call_window import CallWindow, Settings, Window
 from plumbline.token_window import check_token_range
+from plumbline.watch.grad_probe import GradWindow
 
 
 class DebuggerBase:
@@ -25,8 +26,8 @@ class DebuggerBase:
 
     Args:
         config_path: config.json; without it the defaults with the arguments below.
-        task: "statistics", "tensor", "structure", "overflow_check" or "nan_check"; wins over the
-            file.
+        task: "statistics", "tensor", "structure", "overflow_check", "nan_check" or "grad_probe";
+            wins over the file.
         dump_path: output directory; wins over the file.
         level: "L0" (modules), "L1" (APIs), "mix" (both), "L2" (the operators below the one call
             that `list` names) or "debug" (what `save()` is given); wins over the file.
@@ -174,8 +175,22 @@ class DebuggerBase:
 
     @classmethod
     def monitor(cls, model: Any) -> None:
-        """Accepted for scripts written for upstream; acts with task grad_probe only."""
+        """Records gradients whenever an optimizer steps, from here on; with task grad_probe only.
+
+        Args:
+            model: PyTorch: a module, or a list of modules, whose parameters' gradients are
+                recorded. MindSpore: an optimizer.
+
+        Raises:
+            ValueError: the model is none.
+
+        Example:
+            >>> debugger = PrecisionDebugger(task="grad_probe", dump_path="g")  # doctest: +SKIP
+            >>> debugger.monitor(model)                                         # doctest: +SKIP
+        """
         cls._get()
+        with cls._locked() as window:
+            window.monitor(model)
 
     @classmethod
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
@@ -217,6 +232,8 @@ class DebuggerBase:
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """How this process is recorded; a framework that has another way overrides it."""
+        if _core.asks_for_grad_probe(*settings):
+            return GradWindow(settings, self._adapter)
         return CallWindow(settings, self._adapter, model)
 
     def _close(self) -> None:

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -138,6 +139,7 @@ Status CheckOperators(const Config& config) {
 }  // namespace
 
 Status Reconcile(Config& config) {
+  if (config.task == Task::kGradProbe) return {};  // nothing of what follows has an effect
   PL_TRY(CheckOperators(config));
   const bool debug = config.level == Level::kDebug;
   if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
@@ -178,17 +180,22 @@ using settings::Option;
 using settings::ParseJson;
 
 // Applies the rows of one section in order. Values that are null, and absent keys, keep the default
-// in Config.
+// in Config. Of several errors the message has all; the code is that of the first.
 Status ApplySection(std::string_view section, const Json& object, Config& config) {
   const settings::Sections bit = settings::SectionNamed(section);
+  std::optional<Error> errors;
   for (const Option& option : settings::Options()) {
     if ((option.sections & bit) == 0) continue;
     const Json* const value = object.Find(option.name);
     if (value == nullptr || value->is_null()) continue;
     const std::string field =
         section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
-    PL_TRY(option.apply(field, *value, config));
+    const Status applied = option.apply(field, *value, config);
+    if (applied) continue;
+    const Error& error = applied.error();
+    errors = errors ? Error(errors->code(), errors->message() + "; " + error.message()) : error;
   }
+  if (errors) return *std::move(errors);
   return {};
 }
 
@@ -243,6 +250,8 @@ std::string_view TaskName(Task task) {
       return "overflow_check";
     case Task::kNanCheck:
       return "nan_check";
+    case Task::kGradProbe:
+      return "grad_probe";
     case Task::kStatistics:
       break;
   }
@@ -279,6 +288,16 @@ Result<Config> ParseConfig(std::string_view text, const std::string& path,
   if (!config) return config.error().In(path);
   for (std::string& warning : config->warnings) warning = fmt::format("{}: {}", path, warning);
   return config;
+}
+
+bool AsksForTask(Task task, const std::optional<std::string>& path,
+                 const ConfigOverrides& overrides) {
+  if (overrides.task && !overrides.task->empty()) return *overrides.task == TaskName(task);
+  const Result<std::string> text = path ? ReadFile(*path) : Result<std::string>(std::string());
+  if (!text) return false;
+  const Result<Json> json = ParseJson(*text);
+  const Json* const asked = json && json->is_object() ? json->Find("task") : nullptr;
+  return asked != nullptr && *asked == Json(TaskName(task));
 }
 
 Result<Config> LoadConfig(const std::optional<std::string>& path,

@@ -58,7 +58,8 @@ const KernelTable& TableFor(CpuTarget target) {
       CpuTarget::kNeon,        kBaselineTable.moments_part, kBaselineTable.pairwise_part,
       kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads,
       kBaselineTable.likeness, kBaselineTable.multiply_panels,
-      kBaselineTable.add_rotary_row, kBaselineTable.output_block, kBaselineTable.count_below};
+      kBaselineTable.add_rotary_row, kBaselineTable.output_block, kBaselineTable.count_below,
+      kBaselineTable.gradient_part};
   if (target == CpuTarget::kNeon) return neon;
 #endif
   return kBaselineTable;

@@ -99,6 +99,22 @@ struct PairwiseState {
 // Two runs of one type: whether their bytes are equal, and if so whether elements are not finite.
 enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
+// What a gradient's elements are compared with.
+
+// Contiguous elements; no complex ones. `data` need not be aligned.
+struct GradientRun {
+  DType dtype;
+  const void* data;
+  size_t count;
+};
+
+// Bounds that are float32 numbers. Elements are compared in float32 where that holds all values of
+// their dtype, else in double.
+struct GradientRule {
+  const double* bounds;
+  size_t bound_count;
+};
+
 struct DeviationSums;
 struct OutputRule;
 struct OutputRuns;
@@ -132,6 +148,10 @@ struct KernelTable {
   // How many elements have |x| < bound, of complex ones the modulus; NaN has not. float32 and
   // narrower floats are compared with the bound rounded to float32.
   uint64_t (*count_below)(DType dtype, const void* data, size_t count, double bound);
+  // Adds how many elements are above each bound of the rule (NaN never is). `signs`, null for none:
+  // one bit per element, the first one lowest, whether it is above 0; whole bytes are written.
+  void (*gradient_part)(const GradientRun& run, const GradientRule& rule, uint64_t* above,
+                        uint8_t* signs);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

@@ -39,5 +39,5 @@ const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
     baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
     baseline::MultiplyPanels, baseline::AddRotaryRow,
-    baseline::OutputPart,   baseline::CountBelow};
+    baseline::OutputPart,   baseline::CountBelow, baseline::GradientPart};
 }  // namespace plumbline::kernels
