@@ -19,7 +19,7 @@ _NOT_BUILT = {
     ),
     "msprobe.pytorch.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.pytorch.free_benchmark": "the self-check task free_benchmark is not built yet",
-    "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
+    "msprobe.pytorch.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(model)",
     "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
     "msprobe.pytorch.set_fx_dump_config": "setting up torchair's dump is not built yet. Such dumps "
     "are compared by `plumb compare`",
@@ -38,7 +38,8 @@ _NOT_BUILT = {
     "msprobe.core.acc_check": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.core.monitor": "the training monitor is not built yet",
     "msprobe.core.monitor_v2": "the training monitor is not built yet",
-    "msprobe.core.grad_probe": "task grad_probe is not built yet",
+    "msprobe.core.grad_probe": "use task grad_probe and GradComparator",
+    "msprobe.mindspore.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(optimizer)",
     "msprobe.infer": "running offline models is not built yet",
 }
 
