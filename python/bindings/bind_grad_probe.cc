@@ -78,9 +78,11 @@ class GradProbe {
   // False: problem_ says why.
   bool AddTo(Batch& batch, size_t parameter, nb::object tensor) {
     problem_ = "its memory cannot be read";
-    if (!IsPlain(tensor.ptr()) && !ReplaceByValues(&tensor)) return false;
     auto host = std::make_unique<HostTensor>();
-    if (!reader_->Read(tensor.ptr(), host.get())) return false;
+    if (!IsPlain(tensor.ptr()) || !reader_->Read(tensor.ptr(), host.get())) {
+      host = std::make_unique<HostTensor>();
+      if (!ReplaceByValues(&tensor) || !reader_->Read(tensor.ptr(), host.get())) return false;
+    }
     if (!host->on_host || IsNegated(tensor.ptr())) {
       tensor = nb::steal(PyObject_CallOneArg(hooks_.to_host, tensor.ptr()));
       if (!tensor.is_valid()) {

@@ -202,3 +202,177 @@ def asks_for_grad_probe(path: str | None, task: str | None, dump_path: str | Non
     """
     Whether config.json, with the arguments over it, has task grad_probe. Checks nothing else.
     """
+
+class MonitorConfig:
+    """A checked configuration of a monitor."""
+
+    @property
+    def targets(self) -> list[str]: ...
+
+    @property
+    def watches_all_modules(self) -> bool: ...
+
+    @property
+    def activations(self) -> bool: ...
+
+    @property
+    def forward_only(self) -> bool: ...
+
+    @property
+    def backward_only(self) -> bool: ...
+
+    @property
+    def gradients(self) -> bool: ...
+
+    @property
+    def moments(self) -> bool: ...
+
+    @property
+    def parameters(self) -> bool: ...
+
+    @property
+    def updated_parameters(self) -> bool: ...
+
+    @property
+    def directions(self) -> bool: ...
+
+    @property
+    def micro_batch_gradients(self) -> bool: ...
+
+    @property
+    def stack_info(self) -> bool: ...
+
+    @property
+    def print_struct(self) -> bool: ...
+
+    @property
+    def communication(self) -> bool: ...
+
+    @property
+    def before_communication(self) -> bool: ...
+
+    @property
+    def logs_communication(self) -> bool: ...
+
+    @property
+    def code_lines(self) -> list[str]: ...
+
+    @property
+    def ops(self) -> list[str]: ...
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def ranks(self) -> list[int]: ...
+
+    @property
+    def start_step(self) -> int: ...
+
+    @property
+    def step_interval(self) -> int: ...
+
+    @property
+    def collect_times(self) -> int: ...
+
+    @property
+    def dynamic_on(self) -> bool: ...
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    def set_ops(self, arg: Sequence[str], /) -> None: ...
+
+    def printed_name(self, arg: str, /) -> str:
+        """The name of a module or parameter as rows have it."""
+
+def read_monitor_config(arg: str, /) -> MonitorConfig:
+    """ValueError has one line for every fault."""
+
+class WatchedName:
+    """What rows of a monitor are called."""
+
+    @property
+    def text(self) -> str: ...
+
+class LiveMonitor:
+    """The values of a training, step by step."""
+
+    @property
+    def directory(self) -> str: ...
+
+    def name(self, text: str, vpp_stage: int = 0, group: int = 0) -> WatchedName: ...
+
+    def add(self, kind: str, name: WatchedName, value: object | None) -> None: ...
+
+    def add_all(self, arg0: str, arg1: list, arg2: list, /) -> None:
+        """One row for each value that is not None."""
+
+    def add_direction(self, name: WatchedName, gradient: object | None, momentum: object | None) -> bool: ...
+
+    def parameter_hook(self, autograd: Autograd, name: WatchedName, micro_batches: int, takes_every: bool, is_accumulated: bool, adds_to: object | None) -> object: ...
+
+    def commit(self, step: int) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def write_rows(self, name: str, rows: Sequence[Sequence[str]]) -> None:
+        """A small csv file beside those of the values."""
+
+    def metrics(self, kind: str, config: MonitorConfig, rank: int) -> dict: ...
+
+    def take_messages(self) -> list[str]: ...
+
+class MicroBatches:
+    """Counts the calls of one outermost module."""
+
+    def __init__(self) -> None: ...
+
+class ModuleWatch:
+    """Hooks around the calls of one watched module."""
+
+    def __init__(self, monitor: LiveMonitor, autograd: Autograd, is_recomputing: object | None, config: MonitorConfig, name: str, target: str, place: tuple[int, int], batches: object, is_root: bool, is_watched: bool) -> None: ...
+
+    def before(self, arg0: object, arg1: object, arg2: object, /) -> None:
+        """A forward pre hook (with_kwargs)."""
+
+    def after(self, arg0: object, arg1: object, arg2: object, arg3: object | None, /) -> None:
+        """A forward hook (with_kwargs, always_call)."""
+
+def new_live_monitor(framework: dict, config: MonitorConfig, output: str, rank: int | None, pipeline: tuple[int, list[int]], first_step: int, directory: str) -> LiveMonitor: ...
+
+class BlackBox:
+    """Samples of the last steps of a training."""
+
+    @property
+    def live(self) -> object: ...
+
+    @property
+    def is_frozen(self) -> bool: ...
+
+    @property
+    def first(self) -> tuple[str, int, str, str, str] | None: ...
+
+    def norm(self, gradients: list) -> float: ...
+
+    def add_input(self, name: WatchedName, args: object, kwargs: object) -> None: ...
+
+    def take_seconds(self) -> float:
+        """Spent in hooks since the last call."""
+
+    def write(self, text: str) -> None:
+        """How the training is and how it ended, as JSON."""
+
+class OutputSample:
+    """Samples the output of one module."""
+
+    def __init__(self, box: BlackBox, is_recomputing: object, module: str) -> None: ...
+
+    def after(self, arg0: object, arg1: object, arg2: object | None, /) -> None:
+        """A forward hook."""
+
+def new_black_box(framework: dict, output: str, rank: int | None, steps: int) -> BlackBox: ...

@@ -99,7 +99,9 @@ void ExpectGradientOf(const TensorView& view, const Team* team) {
     for (size_t b = 0; b < 4; ++b) above[b] += x > bounds[b] ? 1 : 0;
     ASSERT_EQ(signs[i / 8] >> (i % 8) & 1, x > 0 ? 1 : 0) << InfoOf(view.dtype).name << " " << i;
   }
-  if (count % 8 != 0) EXPECT_EQ(signs.back() >> (count % 8), 0);
+  if (count % 8 != 0) {
+    EXPECT_EQ(signs.back() >> (count % 8), 0);
+  }
   ASSERT_EQ(scan.above, std::vector<uint64_t>(above, above + 4)) << InfoOf(view.dtype).name;
 }
 

@@ -257,7 +257,8 @@ std::optional<SimilaritySuspect> FirstSuspect(const SimilarityRow& row,
       suspect.rule = fmt::format("below {} at the first step", kLeastFirstSimilarity);
       return suspect;
     }
-    if (before && *before - value > kMostSimilarityDrop) {
+    constexpr double kRounding = 1e-12;  // of shares: 0.97 - 0.94 is no more than 0.03
+    if (before && *before - value > kMostSimilarityDrop + kRounding) {
       suspect.rule = fmt::format("more than {} below step {}", kMostSimilarityDrop, *step_before);
       return suspect;
     }

@@ -133,7 +133,7 @@ net.strided = torch.nn.Parameter(torch.zeros(3, 2))
 net.strided.grad = torch.arange(6.0).reshape(2, 3).t() - 2
 net.sparse = torch.nn.Parameter(torch.zeros(4, 2))
 net.sparse.grad = torch.sparse_coo_tensor([[1]], [[-1.0, 2.0]], (4, 2))
-net.short = parameter([1e-8, 60000.0, 60000.0, -1.0], dtype=torch.float16)
+net.short = parameter([1e-7, 60000.0, 60000.0, -1.0], dtype=torch.float16)
 net.negated = torch.nn.Parameter(torch.zeros(2))
 net.negated.grad = torch.complex(torch.zeros(2), torch.ones(2)).conj().imag
 debugger = PrecisionDebugger(sys.argv[1])
@@ -330,9 +330,8 @@ while True:
 """
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_kill_leaves_whole_steps(tmp_path: Path, packed: bool) -> None:
-    path = config(tmp_path, task="grad_probe", packed=packed)
+def test_a_kill_leaves_whole_steps(tmp_path: Path) -> None:
+    path = config(tmp_path, task="grad_probe")
     rank = tmp_path / "out" / "rank0"
     process = subprocess.Popen([sys.executable, "-c", FOREVER, str(path)],
                                stdout=subprocess.DEVNULL)
@@ -346,10 +345,7 @@ def test_a_kill_leaves_whole_steps(tmp_path: Path, packed: bool) -> None:
     for table in tables:
         step = rank / table.stem.replace("grad_summary_", "step")
         assert len(rows_of(table)) == 2
-        if packed:
-            assert (step / "signs.plumb").stat().st_size > 512 * 512 / 8
-        else:
-            assert np.load(step / "weight.npy").all() and np.load(step / "bias.npy").all()
+        assert np.load(step / "weight.npy").all() and np.load(step / "bias.npy").all()
     # No directory under its name is part of a step.
     for step in rank.glob("step*"):
-        assert len(list(step.iterdir())) == (1 if packed else 2)
+        assert len(list(step.iterdir())) == 2

@@ -45,7 +45,7 @@ class GradComparator:
         """
         for path in (path1, path2):
             _check_directory(path)
-            if not any(_is_rank(entry) for entry in os.scandir(path)):
+            if not any(_is_rank(path, name) for name in os.listdir(path)):
                 raise RuntimeError(f"{path}: no directory rank{{R}} (compare() takes those of one "
                                    "rank)")
         return _compare_paths(path1, path2, output_dir, plot, threads)
@@ -80,6 +80,6 @@ def _check_directory(path: str) -> None:
         raise FileNotFoundError(f"{path}: no such directory")
 
 
-def _is_rank(entry: os.DirEntry[str]) -> bool:
-    digits = entry.name.removeprefix("rank")
-    return digits != entry.name and digits.isdigit() and entry.is_dir()
+def _is_rank(path: str, name: str) -> bool:
+    digits = name.removeprefix("rank")
+    return digits != name and digits.isdigit() and os.path.isdir(os.path.join(path, name))
