@@ -41,6 +41,7 @@ constexpr AddCommand kCommands[] = {
     AddExportCommand,
     AddExtractCommand,
     AddFreeBenchmarkCommand,
+    AddGradCompareCommand,
     AddH5copyCommand,
     AddInspectCommand,
     AddMergeCommand,

@@ -43,15 +43,15 @@ PRODUCTS = ("compare", "ranks", "operators", "graphs", "arrays", "overflow", "ru
 LAYERS |= {product: STAGES for product in PRODUCTS}
 LAYERS["ranks"] += ("compare",)
 LAYERS["inspect"] += ("store",)  # journals, and recordings recovered in a copy
-LAYERS["watch"] += ("store",)  # names of directories
+LAYERS["watch"] += ("store",)  # names of directories; a probe writes while a training runs
 # All folders within a folder, from the bottom up: one may include those before it and files beside
 # them.
 INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
-    "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
+    "formats": ("array", "image", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference"),
-    "watch": ("rules", "live", "perturb", "tracer", "points"),
+    "watch": ("rules", "live", "gradients", "perturb", "tracer", "points"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -234,7 +234,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "hooks": ("adapter", "api_hooks", "api_list", "call_regions", "communication", "custom_apis",
               "custom_ops_file", "dropout", "guards", "module_hooks", "random_calls", "values"),
     "windows": ("call_window", "config_watch", "debugger", "module_dump", "operator_window",
-                "token_window", "trace_window", "watch/perturbation"),
+                "token_window", "trace_window", "watch/grad_probe", "watch/perturbation"),
     "pytorch": ("pytorch",),
     "operator dumper": ("pytorch/operator_dump",),
     "mindspore": ("mindspore",),

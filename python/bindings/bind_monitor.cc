@@ -11,6 +11,7 @@
 
 #include "errors.h"
 #include "file_path.h"
+#include "watch/grad_similarity.h"
 #include "watch/monitor_to_tensorboard.h"
 
 namespace nb = nanobind;
@@ -24,9 +25,45 @@ Result<TensorboardReport> ConvertUnlocked(const std::string& data, const std::st
   return MonitorToTensorboard(data, output, options);
 }
 
+// What a comparison of gradients gives to Python.
+struct GradientsCompared {
+  std::string text;
+  std::vector<std::string> warnings;
+};
+Result<GradientsCompared> CompareGradientsUnlocked(const std::string& target,
+                                                   const std::string& golden,
+                                                   const std::string& output,
+                                                   const GradCompareOptions& options) {
+  const nb::gil_scoped_release release;
+  PL_TRY_ASSIGN(GradComparison comparison, CompareGradients(target, golden, options));
+  PL_TRY(WriteGradComparison(comparison, output, options));
+  return GradientsCompared{GradComparisonText(comparison), WarningsOf(comparison)};
+}
+
+void BindGradients(nb::module_& m) {
+  m.def(
+      "compare_gradients",
+      [](const FilePath& target, const FilePath& golden, const FilePath& output,
+         const std::string& plot, int threads) {
+        const GradCompareOptions options{.plot = plot == "png"   ? SimilarityPlot::kPng
+                                                 : plot == "svg" ? SimilarityPlot::kSvg
+                                                                 : SimilarityPlot::kNone,
+                                         .threads = threads,
+                                         .progress = {}};
+        GradientsCompared compared = ValueOrRaise(
+            CompareGradientsUnlocked(target.bytes, golden.bytes, output.bytes, options));
+        std::vector<TextWithPaths> warnings;
+        for (std::string& warning : compared.warnings) warnings.push_back({std::move(warning)});
+        return std::tuple(TextWithPaths{std::move(compared.text)}, std::move(warnings));
+      },
+      nb::arg("target"), nb::arg("golden"), nb::arg("output"), nb::arg("plot"), nb::arg("threads"),
+      "Writes the files of `plumb grad-compare`; the answer as text, and warnings.");
+}
+
 }  // namespace
 
 void BindMonitor(nb::module_& m) {
+  BindGradients(m);
   m.def(
       "monitor_to_tensorboard",
       [](const FilePath& data, const FilePath& output, std::string time_start, std::string time_end,

@@ -7,7 +7,7 @@
 
 namespace plumbline::python {
 
-// Adds monitor_to_tensorboard.
+// Adds monitor_to_tensorboard and compare_gradients.
 void BindMonitor(nanobind::module_& m);
 
 }  // namespace plumbline::python

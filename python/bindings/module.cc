@@ -4,6 +4,7 @@
 
 #include "bind_black_box.h"
 #include "bind_capture.h"
+#include "bind_grad_probe.h"
 #include "bind_live_communication.h"
 #include "bind_live_monitor.h"
 #include "bind_perturbation.h"
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
   }
   plumbline::python::BindErrors(m);
   plumbline::python::BindCapture(m);
+  plumbline::python::BindGradProbe(m);
   plumbline::python::BindLiveMonitor(m);
   plumbline::python::BindBlackBox(m);
   plumbline::python::BindPerturbation(m);

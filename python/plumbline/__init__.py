@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
     from plumbline.watch.csv2tb import csv2tensorboard_by_step
+    from plumbline.watch.grad_comparator import GradComparator
 
 __all__ = [
     "CheckpointResult",
     "ComparisonResult",
     "ConfigChecker",
     "CorruptDataError",
+    "GradComparator",
     "InternalError",
     "PrecheckResult",
     "RanksResult",
@@ -44,6 +46,7 @@ _LAZY = {
     "ComparisonResult": "plumbline.comparison_result",
     "ConfigChecker": "plumbline.config_check.checker",
     "CorruptDataError": "plumbline._core",
+    "GradComparator": "plumbline.watch.grad_comparator",
     "InternalError": "plumbline._core",
     "PrecheckResult": "plumbline.precheck_result",
     "RanksResult": "plumbline.rank_comparison",

@@ -307,6 +307,11 @@ def convert_tree_to_host(root: str | bytes | os.PathLike) -> list[str]:
     Writes the tensors of every device file below a directory as arrays beside it; returns a line for each file that failed.
     """
 
+def compare_gradients(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, output: str | bytes | os.PathLike, plot: str, threads: int) -> tuple[str, list[str]]:
+    """
+    Writes the files of `plumb grad-compare`; the answer as text, and warnings.
+    """
+
 def monitor_to_tensorboard(data: str | bytes | os.PathLike, output: str | bytes | os.PathLike, time_start: str, time_end: str, kinds: Sequence[str], threads: int) -> tuple[str, list[str]]:
     """
     Writes event files; the directory that they are in, and warnings. Empty texts: the default.

@@ -226,6 +226,37 @@ class PerturbationCheck:
 
     @property
     def is_backward(self) -> bool: ...
+class GradProbe:
+    """Records gradients when optimizers step."""
+
+    def __init__(self, config: Config, framework: dict) -> None: ...
+
+    def add_parameters(self, arg: Sequence[str], /) -> None: ...
+
+    def begin(self, optimizer: int, own: Sequence[int], rank: int | None) -> list[int]:
+        """
+        An optimizer, by its id, is about to step; the numbers of the parameters to take().
+        """
+
+    def take(self, parameters: Sequence[int], gradients: Sequence) -> None:
+        """Gradients, or None, of parameters by their numbers."""
+
+    def end(self) -> None: ...
+
+    def set_first_step(self, arg: int, /) -> bool: ...
+
+    def drain(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def directory(self) -> str: ...
+
+def asks_for_grad_probe(path: str | None, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> bool:
+    """
+    Whether config.json, with the arguments over it, has task grad_probe. Checks nothing else.
+    """
+
 class MonitorConfig:
     """A checked configuration of a monitor."""
 

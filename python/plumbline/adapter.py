@@ -85,6 +85,9 @@ class Adapter(Protocol):
     def uninstall_batches(self) -> None:
         """Restores the data loader; idempotent."""
 
+    def new_gradients(self) -> Any:
+        """Where gradients are to be found (plumbline.watch.grad_probe.Gradients)."""
+
     def end_step(self) -> None:
         """Forgets what belonged to the step that ended."""
 

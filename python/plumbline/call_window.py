@@ -48,6 +48,9 @@ class Window:
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         self.warn_once("save(): has no effect on static graphs")
 
+    def monitor(self, model: Any) -> None:
+        """Nothing: task grad_probe has a window of its own."""
+
     def dump_one_module(self, module: Any, name: str) -> None:
         """Records only `module`, under `name`, until called with None."""
         self.warn_once("module_dump(): has no effect on static graphs. set_dump() marks cells")

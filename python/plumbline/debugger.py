@@ -16,6 +16,7 @@ from plumbline.adapter import Adapter
 from plumbline.call_window import CallWindow, Settings, Window
 from plumbline.token_window import check_token_range
 from plumbline.watch.perturbation import PerturbationWindow
+from plumbline.watch.grad_probe import GradWindow
 
 
 class DebuggerBase:
@@ -26,8 +27,8 @@ class DebuggerBase:
 
     Args:
         config_path: config.json; without it the defaults with the arguments below.
-        task: "statistics", "tensor", "structure", "overflow_check", "nan_check" or
-            "free_benchmark"; wins over the file.
+        task: "statistics", "tensor", "structure", "overflow_check", "nan_check", "free_benchmark"
+            or "grad_probe"; wins over the file.
         dump_path: output directory; wins over the file.
         level: "L0" (modules), "L1" (APIs), "mix" (both), "L2" (the operators below the one call
             that `list` names) or "debug" (what `save()` is given); wins over the file.
@@ -175,8 +176,22 @@ class DebuggerBase:
 
     @classmethod
     def monitor(cls, model: Any) -> None:
-        """Accepted for scripts written for upstream; acts with task grad_probe only."""
+        """Records gradients whenever an optimizer steps, from here on; with task grad_probe only.
+
+        Args:
+            model: PyTorch: a module, or a list of modules, whose parameters' gradients are
+                recorded. MindSpore: an optimizer.
+
+        Raises:
+            ValueError: the model is none.
+
+        Example:
+            >>> debugger = PrecisionDebugger(task="grad_probe", dump_path="g")  # doctest: +SKIP
+            >>> debugger.monitor(model)                                         # doctest: +SKIP
+        """
         cls._get()
+        with cls._locked() as window:
+            window.monitor(model)
 
     @classmethod
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
@@ -218,6 +233,8 @@ class DebuggerBase:
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """How this process is recorded; a framework that has another way overrides it."""
+        if _core.asks_for_grad_probe(*settings):
+            return GradWindow(settings, self._adapter)
         if _core.load_config(*settings).task == "free_benchmark":
             return PerturbationWindow(settings, self._adapter, model)
         return CallWindow(settings, self._adapter, model)

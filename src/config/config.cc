@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -139,6 +140,7 @@ Status CheckOperators(const Config& config) {
 }  // namespace
 
 Status Reconcile(Config& config) {
+  if (config.task == Task::kGradProbe) return {};  // nothing of what follows has an effect
   PL_TRY(CheckOperators(config));
   const bool debug = config.level == Level::kDebug;
   if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
@@ -179,9 +181,12 @@ using settings::Option;
 using settings::ParseJson;
 
 // Applies the rows of one section in order. Values that are null, and absent keys, keep the default
-// in Config. Ends at the first error unless `errors` takes them all.
+// in Config. All errors go to `errors`; without it the message has all of them, and the code is that
+// of the first.
 Status ApplySection(std::string_view section, const Json& object, Config& config,
                     std::vector<Error>* errors = nullptr) {
+  std::vector<Error> own;
+  std::vector<Error>& found = errors == nullptr ? own : *errors;
   const settings::Sections bit = settings::SectionNamed(section);
   for (const Option& option : settings::Options()) {
     if ((option.sections & bit) == 0) continue;
@@ -189,12 +194,13 @@ Status ApplySection(std::string_view section, const Json& object, Config& config
     if (value == nullptr || value->is_null()) continue;
     const std::string field =
         section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
-    Status applied = option.apply(field, *value, config);
-    if (applied) continue;
-    if (errors == nullptr) return applied;
-    errors->push_back(applied.error());
+    const Status applied = option.apply(field, *value, config);
+    if (!applied) found.push_back(applied.error());
   }
-  return {};
+  if (own.empty()) return {};
+  std::string message;
+  for (const Error& error : own) message += (message.empty() ? "" : "; ") + error.message();
+  return Error(own.front().code(), std::move(message));
 }
 
 // The section of task free_benchmark, whose errors are told all at once.
@@ -266,6 +272,8 @@ std::string_view TaskName(Task task) {
       return "nan_check";
     case Task::kFreeBenchmark:
       return "free_benchmark";
+    case Task::kGradProbe:
+      return "grad_probe";
     case Task::kStatistics:
       break;
   }
@@ -302,6 +310,16 @@ Result<Config> ParseConfig(std::string_view text, const std::string& path,
   if (!config) return config.error().In(path);
   for (std::string& warning : config->warnings) warning = fmt::format("{}: {}", path, warning);
   return config;
+}
+
+bool AsksForTask(Task task, const std::optional<std::string>& path,
+                 const ConfigOverrides& overrides) {
+  if (overrides.task && !overrides.task->empty()) return *overrides.task == TaskName(task);
+  const Result<std::string> text = path ? ReadFile(*path) : Result<std::string>(std::string());
+  if (!text) return false;
+  const Result<Json> json = ParseJson(*text);
+  const Json* const asked = json && json->is_object() ? json->Find("task") : nullptr;
+  return asked != nullptr && *asked == Json(TaskName(task));
 }
 
 Result<Config> LoadConfig(const std::optional<std::string>& path,

@@ -34,6 +34,7 @@ enum class Task : uint8_t {
   kOverflowCheck,
   kNanCheck,
   kFreeBenchmark,  // no entries: calls are run a second time (config/perturbation.h)
+  kGradProbe
 };
 // kL2: the operators below one call of an API.
 enum class Level : uint8_t { kL0, kL1, kL2, kMix, kDebug };
@@ -52,6 +53,26 @@ struct DataMode {
   bool output = true;
 
   friend bool operator==(const DataMode&, const DataMode&) = default;
+};
+
+// What task grad_probe records of a gradient: kL0 statistics and MD5, kL1 statistics and signs, kL2
+// also the distribution.
+enum class GradLevel : uint8_t { kL0, kL1, kL2 };
+
+// The section grad_probe.
+struct GradProbeConfig {
+  struct Bound {
+    double value = 0;
+    std::string text;  // as Python spells it
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  GradLevel level = GradLevel::kL1;
+  std::vector<std::string> param_list;                     // names of parameters; empty: all
+  std::vector<Bound> bounds = {{-1, "-1"}, {0, "0"}, {1, "1"}};  // ascending
+  bool by_iteration = false;  // a step is an iteration, in which each optimizer steps once
+  bool packed = false;        // signs in one file per step, a bit each
+
+  friend bool operator==(const GradProbeConfig&, const GradProbeConfig&) = default;
 };
 
 struct Config {
@@ -89,6 +110,7 @@ struct Config {
   std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries
                            // that differ from it are stored
   PerturbationConfig perturbation;  // of task free_benchmark
+  GradProbeConfig grad_probe;
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 
@@ -110,6 +132,11 @@ Result<Config> ParseConfig(std::string_view text, const std::string& path,
                            const ConfigOverrides& overrides);
 // From a file, with the path rules of collection 2.1; without a path from the defaults alone.
 Result<Config> LoadConfig(const std::optional<std::string>& path, const ConfigOverrides& overrides);
+
+// Whether the task is `task`, the constructor's before that of the file. Checks nothing: false where
+// LoadConfig() fails before it knows.
+bool AsksForTask(Task task, const std::optional<std::string>& path,
+                 const ConfigOverrides& overrides);
 
 // Value of `rank` or `step`: a JSON list of ints 0 to 1000000 and "a-b" ranges; null is [].
 Result<std::vector<int64_t>> ParseNumberList(std::string_view field, std::string_view json_text);

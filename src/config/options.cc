@@ -198,7 +198,9 @@ constexpr std::string_view kCounts[] = {"all", "origin"};
 constexpr std::string_view kOverflowModes[] = {"record", "trace"};
 constexpr size_t kMaxDataModes = 4;
 constexpr std::string_view kBuiltTasks =
-    "statistics, tensor, structure, overflow_check, nan_check or free_benchmark";
+    "statistics, tensor, structure, overflow_check, nan_check, free_benchmark or grad_probe";
+constexpr std::string_view kGradLevels[] = {"L0", "L1", "L2"};  // in the order of GradLevel
+constexpr std::string_view kGradSteps[] = {"optimizer", "iteration"};
 
 }  // namespace
 
@@ -213,7 +215,7 @@ Status SetTask(std::string_view field, const Json& value, Config& config) {
                              field, task, kBuiltTasks));
   }
   for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure, Task::kOverflowCheck,
-                           Task::kNanCheck, Task::kFreeBenchmark}) {
+                           Task::kNanCheck, Task::kFreeBenchmark, Task::kGradProbe}) {
     if (task != TaskName(built)) continue;
     config.task = built;
     return {};
@@ -343,6 +345,50 @@ Status SetBenchPath(std::string_view field, const Json& value, Config& config) {
   return Invalid(field, value, "an existing directory with step{N}/rank{R}/dump.json below it");
 }
 
+Status SetGradLevel(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kGradLevels));
+  const auto at = std::ranges::find(kGradLevels, level) - std::begin(kGradLevels);
+  config.grad_probe.level = static_cast<GradLevel>(at);
+  return {};
+}
+
+Status SetGradParameters(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.grad_probe.param_list, AsStringList(field, value));
+  return {};
+}
+
+Status SetGradBounds(std::string_view field, const Json& value, Config& config) {
+  const Json::List* const list = value.AsList();
+  if (list == nullptr) return Invalid(field, value, "a list of ascending numbers");
+  std::vector<GradProbeConfig::Bound> bounds;
+  for (const Json& item : *list) {
+    const std::optional<double> real = item.AsReal();
+    if (!real) return Invalid(field, item, "every element to be a number");
+    constexpr double kFirstBeyond = 9223372036854775808.0;  // 2^63
+    const bool is_within = item.is_integer() ? item.AsInteger().has_value()
+                                             : *real >= -kFirstBeyond && *real < kFirstBeyond;
+    if (!is_within) return Invalid(field, item, "every element to be from -2^63 to 2^63 - 1");
+    if (!bounds.empty() && *real <= bounds.back().value) {
+      return Invalid(field, item, fmt::format("more than {}, the element before: bounds ascend",
+                                              bounds.back().text));
+    }
+    bounds.push_back({*real, item.is_integer() ? item.Text() : PythonFloat(*real)});
+  }
+  config.grad_probe.bounds = std::move(bounds);
+  return {};
+}
+
+Status SetGradStep(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string step, OneOf(field, value, kGradSteps));
+  config.grad_probe.by_iteration = step == "iteration";
+  return {};
+}
+
+Status SetGradPacked(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.grad_probe.packed, AsBool(field, value));
+  return {};
+}
+
 Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
   if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
@@ -364,6 +410,7 @@ constexpr Sections kTensor = 4;
 constexpr Sections kOverflow = 8;
 constexpr Sections kNan = 16;
 constexpr Sections kPerturbed = 32;
+constexpr Sections kGradient = 64;
 constexpr Sections kRecording = kStatistics | kTensor;
 constexpr Sections kEveryTask = kRecording | kOverflow | kNan;
 
@@ -371,6 +418,7 @@ constexpr std::pair<Sections, std::string_view> kNames[] = {
     {kTop, ""},          {kStatistics, "statistics"},
     {kTensor, "tensor"}, {kOverflow, "overflow_check"},
     {kNan, "nan_check"}, {kPerturbed, "free_benchmark"},
+    {kGradient, "grad_probe"},
 };
 
 constexpr std::string_view kNoEffectYet =
@@ -389,8 +437,9 @@ constexpr Option kOptions[] = {
     {kTop, "task", SetTask, "string", "`statistics`",
      "`statistics`; `tensor`: also one file per tensor; `structure`: no values, only which call "
      "happened where; `overflow_check`, `nan_check`: [search for NaN and "
-     "Inf](../how-to/overflow.md); `free_benchmark`: [calls run twice](perturbation-check.md). The "
-     "other tasks of upstream are known but not built yet"},
+     "Inf](../how-to/overflow.md); `free_benchmark`: [calls run twice](perturbation-check.md); "
+     "`grad_probe`: [gradients of every optimizer step](grad-probe.md). The other tasks of upstream "
+     "are known but not built yet"},
     {kTop, "dump_path", Assign<&Config::dump_path, AsString>, "string", "required",
      "output directory; its absolute path may hold letters, digits and `_./-`, at most 4096 "
      "bytes, and must not be a link"},
@@ -511,6 +560,19 @@ constexpr Option kOptions[] = {
      "a `free_benchmark_threshold.json` that an earlier preheat wrote"},
     {kPerturbed, "cotangent", SetCotangent, "string", "by framework",
      "`ones` or `real`: accepted; PyTorch takes the gradient that arrives, MindSpore ones"},
+    {kGradient, "grad_level", SetGradLevel, "string", "`L1`",
+     "`L0`: maximum, minimum, norm and MD5 of each gradient; `L1`: without the MD5, and the sign of "
+     "every element; `L2`: also which share of the elements lies between `bounds`"},
+    {kGradient, "param_list", SetGradParameters, "list of strings", "`[]` (all)",
+     "exact names of parameters; one that the model does not have is told"},
+    {kGradient, "bounds", SetGradBounds, "list of numbers", "`[-1, 0, 1]`",
+     "ascending, each once, within 64-bit integers; compared as float32"},
+    {kGradient, "step_by", SetGradStep, "string", "`optimizer`",
+     "what a step is: a call of `step()` of any optimizer, or an `iteration`, in which each "
+     "optimizer steps once"},
+    {kGradient, "packed", SetGradPacked, "bool", "false",
+     "signs as one file per step with a bit per element instead of `.npy` files with a byte each; "
+     "upstream's comparison does not read it"},
 };
 
 }  // namespace

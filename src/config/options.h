@@ -74,6 +74,11 @@ Setter SetDataMode;
 Setter SetSummaryMode;
 Setter SetCount;
 Setter SetBenchPath;
+Setter SetGradLevel;
+Setter SetGradParameters;
+Setter SetGradBounds;
+Setter SetGradStep;
+Setter SetGradPacked;
 
 // Checked, and without effect on what is recorded.
 Setter CheckFileFormat;

@@ -59,7 +59,8 @@ const KernelTable& TableFor(CpuTarget target) {
       kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads,
       kBaselineTable.likeness, kBaselineTable.multiply_panels,
       kBaselineTable.add_rotary_row, kBaselineTable.output_block, kBaselineTable.count_below,
-      kBaselineTable.magnitudes, kBaselineTable.count_range, kBaselineTable.changes};
+      kBaselineTable.magnitudes, kBaselineTable.count_range, kBaselineTable.changes,
+      kBaselineTable.gradient_part};
   if (target == CpuTarget::kNeon) return neon;
 #endif
   return kBaselineTable;

@@ -101,6 +101,22 @@ enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
 struct ChangeLimit;
 struct ChangeSums;
+// What a gradient's elements are compared with.
+
+// Contiguous elements; no complex ones. `data` need not be aligned.
+struct GradientRun {
+  DType dtype;
+  const void* data;
+  size_t count;
+};
+
+// Bounds that are float32 numbers. Elements are compared in float32 where that holds all values of
+// their dtype, else in double.
+struct GradientRule {
+  const double* bounds;
+  size_t bound_count;
+};
+
 struct DeviationSums;
 struct MagnitudeSums;
 struct OutputRule;
@@ -141,6 +157,10 @@ struct KernelTable {
   void (*count_range)(DType dtype, const void* data, size_t count, RangeCount* range);
   void (*changes)(const PairOfRuns& runs, ChangeSums* sums, ChangeLimit* limits,
                   size_t limit_count);
+  // Adds how many elements are above each bound of the rule (NaN never is). `signs`, null for none:
+  // one bit per element, the first one lowest, whether it is above 0; whole bytes are written.
+  void (*gradient_part)(const GradientRun& run, const GradientRule& rule, uint64_t* above,
+                        uint8_t* signs);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

@@ -393,3 +393,73 @@ static uint64_t CountBelow(DType dtype, const void* data, size_t count, double b
   }
   return 0;
 }
+
+// What the elements of a gradient are compared with: bounds, and zero for their signs.
+
+template <class T>
+static uint64_t CountAbove(const char* in, size_t count, T bound) {
+  typedef typename VectorOf<T>::Type Vector;
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  const Vector limit = Vector{} + bound;
+  typename VectorOf<T>::Counter above = {};
+  size_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    above = Count(above, Less(limit, LoadVector<T>(in + i * sizeof(T))));
+  }
+  uint64_t sum = 0;
+  for (size_t l = 0; l < kStep; ++l) sum += static_cast<uint64_t>(above[l]);
+  for (; i < count; ++i) sum += Load<T>(in, i) > bound ? 1 : 0;
+  return sum;
+}
+
+// One bit per element, the first one lowest: whether it is greater than 0.
+template <class T>
+static void PackSigns(const char* in, size_t count, uint8_t* signs) {
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  const typename VectorOf<T>::Type zero = {};
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    uint32_t bits = 0;
+    for (size_t v = 0; v < VectorOf<T>::kVectors; ++v) {
+      const auto x = LoadVector<T>(in + (i + v * kStep) * sizeof(T));
+      bits |= BitsOf(Less(zero, x)) << (v * kStep);
+    }
+    *signs++ = static_cast<uint8_t>(bits);
+    *signs++ = static_cast<uint8_t>(bits >> 8);
+  }
+  uint32_t rest = 0;
+  for (size_t k = i; k < count; ++k) rest |= (Load<T>(in, k) > 0 ? 1u : 0u) << (k - i);
+  for (; i < count; i += 8, rest >>= 8) *signs++ = static_cast<uint8_t>(rest);
+}
+
+template <class T>
+static void GradientSlice(const char* in, size_t count, const GradientRule& rule, uint64_t* above,
+                          uint8_t* signs) {
+  for (size_t b = 0; b < rule.bound_count; ++b) {
+    above[b] += CountAbove<T>(in, count, static_cast<T>(rule.bounds[b]));
+  }
+  if (signs != nullptr) PackSigns<T>(in, count, signs);
+}
+
+template <class T, void (*kWiden)(DType, const void*, size_t, T*)>
+static void GradientOf(const GradientRun& run, const GradientRule& rule, uint64_t* above,
+                       uint8_t* signs) {
+  alignas(64) T buffer[kSlice];
+  const bool in_place = run.dtype == DType::kFloat32 || run.dtype == DType::kFloat64;
+  const size_t element_bytes = ElementBytes(run.dtype);
+  for (size_t i = 0; i < run.count; i += kSlice) {
+    const size_t n = run.count - i < kSlice ? run.count - i : kSlice;
+    const char* in = static_cast<const char*>(run.data) + i * element_bytes;
+    if (!in_place) {
+      kWiden(run.dtype, in, n, buffer);
+      in = reinterpret_cast<const char*>(buffer);
+    }
+    GradientSlice<T>(in, n, rule, above, signs == nullptr ? nullptr : signs + i / 8);
+  }
+}
+
+static void GradientPart(const GradientRun& run, const GradientRule& rule, uint64_t* above,
+                         uint8_t* signs) {
+  if (FitsFloat(run.dtype)) return GradientOf<float, WidenToFloat>(run, rule, above, signs);
+  GradientOf<double, WidenToWide<double>>(run, rule, above, signs);
+}

@@ -54,7 +54,7 @@ const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::Pai
                                 avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads,
                                 avx2::LikenessOf,   avx2::MultiplyPanels, avx2::AddRotaryRow,
                                 avx2::OutputPart,   avx2::CountBelow,  avx2::Magnitudes,
-                                avx2::CountRangeOf, avx2::Changes};
+                                avx2::CountRangeOf, avx2::Changes,     avx2::GradientPart};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

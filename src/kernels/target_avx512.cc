@@ -60,7 +60,7 @@ const KernelTable kAvx512Table = {CpuTarget::kAvx512,   avx512::MomentsPart, avx
                                   avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads,
                                   avx512::LikenessOf,   avx512::MultiplyPanels, avx512::AddRotaryRow,
                                   avx512::OutputPart,   avx512::CountBelow,  avx512::Magnitudes,
-                                  avx512::CountRangeOf, avx512::Changes};
+                                  avx512::CountRangeOf, avx512::Changes,     avx512::GradientPart};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

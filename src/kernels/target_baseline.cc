@@ -42,5 +42,5 @@ const KernelTable kBaselineTable = {
     baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
     baseline::MultiplyPanels, baseline::AddRotaryRow,
     baseline::OutputPart,   baseline::CountBelow,  baseline::Magnitudes,
-    baseline::CountRangeOf, baseline::Changes};
+    baseline::CountRangeOf, baseline::Changes,     baseline::GradientPart};
 }  // namespace plumbline::kernels

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tensor/block_gather.h"
@@ -100,6 +101,7 @@ class Consumers {
  public:
   Consumers(DType dtype, const ScanWants& wants) : dtype_(dtype), wants_(wants) {
     if (wants.content) content_.emplace(kBlockElements * InfoOf(dtype).size_bytes);
+    above_.resize(wants.bounds.size());
   }
 
   void Take(std::span<const std::byte> chunk) {
@@ -120,6 +122,7 @@ class Consumers {
       below_ += ActiveTable().count_below(dtype_, chunk.data(),
                                           chunk.size() / InfoOf(dtype_).size_bytes, *wants_.below);
     }
+    if (wants_.signs != nullptr || !above_.empty()) TakeGradient(chunk);
     if (wants_.copy_to != nullptr) {
       std::memcpy(wants_.copy_to + copied_, chunk.data(), chunk.size());
       copied_ += chunk.size();
@@ -133,10 +136,19 @@ class Consumers {
     scan.xor_words = xor_words_;
     if (content_) scan.content = content_->Finish();
     scan.below = below_;
+    scan.above = std::move(above_);
     return scan;
   }
 
  private:
+  void TakeGradient(std::span<const std::byte> chunk) {
+    const size_t count = chunk.size() / InfoOf(dtype_).size_bytes;
+    uint8_t* const signs = wants_.signs == nullptr ? nullptr : wants_.signs + signed_ / 8;
+    ActiveTable().gradient_part({dtype_, chunk.data(), count},
+                                {wants_.bounds.data(), above_.size()}, above_.data(), signs);
+    signed_ += count;
+  }
+
   DType dtype_;
   const ScanWants& wants_;
   MomentsState moments_;
@@ -146,6 +158,8 @@ class Consumers {
   std::optional<ContentHash> content_;
   uint64_t below_ = 0;
   size_t copied_ = 0;
+  std::vector<uint64_t> above_;
+  size_t signed_ = 0;  // elements whose signs are there
 };
 
 void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* consumers) {
@@ -161,7 +175,8 @@ void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* co
 
 int ReadersOf(const ScanWants& wants) {
   return int{wants.moments} + int{wants.crc32} + int{wants.xor_words} + int{wants.content} +
-         int{wants.below.has_value()} + int{wants.copy_to != nullptr};
+         int{wants.below.has_value()} + int{wants.copy_to != nullptr} +
+         int{wants.signs != nullptr || !wants.bounds.empty()};
 }
 
 // Elements `first` to `first + count` of a view that is not contiguous. Kept out of line: the
@@ -203,6 +218,7 @@ class SharedScan {
       if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
       scan.xor_words ^= blocks_[i].xor_words;  // blocks are whole words
       scan.below += blocks_[i].below;
+      for (size_t b = 0; b < scan.above.size(); ++b) scan.above[b] += blocks_[i].above[b];
       if (wants_.crc32) {
         scan.crc32 =
             Crc32Combine(scan.crc32, blocks_[i].crc32, CountOf(i) * element_bytes_ * crc_scale);
@@ -223,6 +239,7 @@ class SharedScan {
     for (size_t i = blocks_.size() * index / size; i < end; ++i) {
       ScanWants wants = wants_;
       if (wants.copy_to != nullptr) wants.copy_to += i * kBlockElements * element_bytes_;
+      if (wants.signs != nullptr) wants.signs += i * kBlockElements / 8;
       Consumers consumers(view_.dtype, wants);
       Feed(view_, i * kBlockElements, CountOf(i), ReadersOf(wants), &consumers);
       blocks_[i] = consumers.Finish();

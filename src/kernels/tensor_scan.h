@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/memory/digest.h"
 #include "kernels/kernel_table.h"
@@ -33,6 +35,11 @@ struct ScanWants {
   bool content = false;
   // Count the elements whose magnitude is below this.
   std::optional<double> below = std::nullopt;
+  // Counts of elements above bounds, which are float32 numbers; of no complex tensor.
+  std::span<const double> bounds = {};
+  // Where to put a bit per element in row-major order, the first one lowest: whether it is above 0
+  // (KernelTable::gradient_part). Null for none. Requires: a byte there for every 8 elements begun.
+  uint8_t* signs = nullptr;
   // Contiguous copy in row-major order; null for none. Requires: view.size_bytes() bytes there.
   std::byte* copy_to = nullptr;
   // Shares out tensors of several blocks; null: this thread alone. The result is the
@@ -46,6 +53,7 @@ struct TensorScan {
   uint64_t xor_words = 0;  // the same
   Digest128 content;
   uint64_t below = 0;
+  std::vector<uint64_t> above;  // of each bound
 };
 
 // Reads `view` once, whatever its strides, chunk by chunk while each chunk is in cache. Members

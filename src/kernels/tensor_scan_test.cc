@@ -8,6 +8,7 @@
 
 #include "kernels/inputs_for_test.h"
 #include "kernels/reference_for_test.h"
+#include "tensor/element_value.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -77,6 +78,67 @@ TEST(ScanTensor, TeamsOfAnySizeGiveTheSameResult) {
         wants.copy_to = team_copy.data();
         EXPECT_EQ(Difference(ScanTensor(view, wants), alone), "") << InfoOf(dtype).name;
         EXPECT_EQ(team_copy, alone_copy);
+      }
+    }
+  }
+}
+
+// Signs and counts by single elements.
+void ExpectGradientOf(const TensorView& view, const Team* team) {
+  const double bounds[] = {-1.5, 0, 1, 1};
+  const auto count = static_cast<size_t>(view.element_count());
+  std::vector<uint8_t> signs((count + 7) / 8, 0xFF);
+  const TensorScan scan =
+      ScanTensor(view, {.bounds = bounds, .signs = signs.data(), .team = team});
+  const auto copy = Tensor::Copy(view);
+  ASSERT_TRUE(copy);
+  uint64_t above[4] = {};
+  for (size_t i = 0; i < count; ++i) {
+    const double x = ElementAsDouble(view.dtype,
+                                     copy->view().data + i * InfoOf(view.dtype).size_bytes);
+    for (size_t b = 0; b < 4; ++b) above[b] += x > bounds[b] ? 1 : 0;
+    ASSERT_EQ(signs[i / 8] >> (i % 8) & 1, x > 0 ? 1 : 0) << InfoOf(view.dtype).name << " " << i;
+  }
+  if (count % 8 != 0) {
+    EXPECT_EQ(signs.back() >> (count % 8), 0);
+  }
+  ASSERT_EQ(scan.above, std::vector<uint64_t>(above, above + 4)) << InfoOf(view.dtype).name;
+}
+
+TEST(ScanTensor, SignsAndCountsAboveBoundsAreThoseOfTheElements) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kFloat64,
+                            DType::kInt64, DType::kFloat8E5M2}) {
+    for (const size_t count : {0UL, 1UL, 7UL, 8UL, 15UL, 16UL, 33UL, 2047UL, 150000UL}) {
+      const auto memory = MakeInput(dtype, count, Fill::kFewSpecials, 5);
+      const Shape sizes = {static_cast<int64_t>(count)};
+      const std::vector<int64_t> strides = {1};
+      ExpectGradientOf({dtype, memory.data(), sizes, strides}, nullptr);
+    }
+    const auto memory = MakeInput(dtype, 150000, Fill::kFewSpecials, 3);
+    const Team team = {3, RunOnThreads};
+    for (const StridedCase& c : kStrided) {
+      const auto* data = memory.data() + c.offset * InfoOf(dtype).size_bytes;
+      ExpectGradientOf({dtype, data, c.sizes, c.strides}, nullptr);
+      ExpectGradientOf({dtype, data, c.sizes, c.strides}, &team);
+    }
+  }
+}
+
+TEST(ScanTensor, SignsAndCountsAreTheSameOnEveryCpuTarget) {
+  const double bounds[] = {-1, 0.25};
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat64}) {
+    for (const size_t count : {5UL, 67UL, 4099UL}) {
+      const auto memory = MakeInput(dtype, count, Fill::kFewSpecials, 9);
+      const auto with = [&](CpuTarget target) {
+        std::vector<uint64_t> found(2 + (count + 7) / 8);
+        std::vector<uint8_t> signs((count + 7) / 8);
+        TableFor(target).gradient_part({dtype, memory.data(), count}, {bounds, 2}, found.data(),
+                                       signs.data());
+        std::copy(signs.begin(), signs.end(), found.begin() + 2);
+        return found;
+      };
+      for (const CpuTarget target : UsableTargets()) {
+        EXPECT_EQ(with(target), with(CpuTarget::kBaseline)) << InfoOf(dtype).name << " " << count;
       }
     }
   }

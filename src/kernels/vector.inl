@@ -171,6 +171,9 @@ static inline VD Select(TruthD where, VD yes, VD no) {
 }
 static inline bool Any(TruthD where) { return where != 0; }
 static constexpr TruthD kNowhere = 0;
+// A bit per element, the first one lowest.
+static inline uint32_t BitsOf(TruthF where) { return where; }
+static inline uint32_t BitsOf(TruthD where) { return where; }
 
 #else
 
@@ -226,6 +229,28 @@ static inline bool Any(TruthD where) {
 #endif
 }
 static constexpr TruthD kNowhere = {};
+#if PL_WIDTH == 32
+static inline uint32_t BitsOf(TruthF where) {
+  return static_cast<uint32_t>(_mm256_movemask_ps((__m256)where));
+}
+static inline uint32_t BitsOf(TruthD where) {
+  return static_cast<uint32_t>(_mm256_movemask_pd((__m256d)where));
+}
+#elif defined(__x86_64__)
+static inline uint32_t BitsOf(TruthF where) {
+  return static_cast<uint32_t>(_mm_movemask_ps((__m128)where));
+}
+static inline uint32_t BitsOf(TruthD where) {
+  return static_cast<uint32_t>(_mm_movemask_pd((__m128d)where));
+}
+#else
+template <class V>
+static inline uint32_t BitsOf(V where) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < sizeof(V) / sizeof(where[0]); ++i) bits |= (where[i] != 0 ? 1u : 0u) << i;
+  return bits;
+}
+#endif
 
 #endif
 

@@ -1,7 +1,5 @@
 // The page of watch/trend.h: its data as JSON, drawn by the scripts of html/.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -9,32 +7,14 @@
 #include "base/text/json.h"
 #include "report/html_report.h"
 #include "report/result_json.h"
+#include "watch/curve_page.h"
 #include "watch/trend.h"
 
 namespace plumbline {
 
-// Contents of html/, embedded by cmake/embed.cmake.
-extern const std::string_view kTrendHtml;
-extern const std::string_view kTrendCss;
-extern const std::string_view kTrendJs;
-
 namespace {
 
 using report::ObjectWriter;
-
-// Four digits are more than a curve shows; null: nothing finite.
-void AppendPoints(const std::vector<float>& points, std::string& out) {
-  out += '[';
-  for (const float point : points) {
-    if (out.back() != '[') out += ',';
-    if (std::isnan(point)) {
-      out += "null";
-    } else {
-      fmt::format_to(std::back_inserter(out), "{:.4g}", point);
-    }
-  }
-  out += ']';
-}
 
 bool AreSame(const TrendCurve& curve) {
   return std::ranges::equal(curve.low, curve.high, [](float low, float high) {
@@ -49,20 +29,10 @@ void AppendCurve(const TrendCurve& curve, std::string& out) {
     return;
   }
   out += '[';
-  AppendPoints(curve.high, out);
+  AppendCurvePoints(curve.high, out);
   if (!AreSame(curve)) {
     out += ',';
-    AppendPoints(curve.low, out);
-  }
-  out += ']';
-}
-
-template <class T>
-void AppendIntegers(const std::vector<T>& numbers, std::string& out) {
-  out += '[';
-  for (const T number : numbers) {
-    if (out.back() != '[') out += ',';
-    out += std::to_string(number);
+    AppendCurvePoints(curve.low, out);
   }
   out += ']';
 }
@@ -77,8 +47,8 @@ void AppendSeries(const TrendSeries& series, std::string& out) {
   for (size_t i = 0; i < series.has_nonfinite.size(); ++i) {
     if (series.has_nonfinite[i]) bad.push_back(i);
   }
-  AppendIntegers(bad, object.Key("bad"));
-  AppendIntegers(series.alert_steps, object.Key("alerts"));
+  AppendCurveIntegers(bad, object.Key("bad"));
+  AppendCurveIntegers(series.alert_steps, object.Key("alerts"));
   object.Number("jump", series.jump);
   object.Integer("jump_step", static_cast<uint64_t>(series.jump_step));
   std::string& curves = object.Key("curves");
@@ -94,6 +64,7 @@ void AppendSeries(const TrendSeries& series, std::string& out) {
 std::string TrendData(const Trend& trend) {
   std::string out;
   ObjectWriter object(out);
+  object.Text("page", "trend");
   const std::string text = TrendText(trend);
   object.Text("answer", text.substr(0, text.find('\n')));
   object.Text("rest", text.substr(text.find('\n') + 1));
@@ -105,7 +76,7 @@ std::string TrendData(const Trend& trend) {
   object.Integer("steps", trend.steps);
   object.Integer("tensors", trend.series.size());
   object.Texts("statistics", trend.statistics);
-  AppendIntegers(trend.point_steps, object.Key("point_steps"));
+  AppendCurveIntegers(trend.point_steps, object.Key("point_steps"));
   object.Integer("last_step", static_cast<uint64_t>(trend.last_step));
   object.Texts("notes", trend.warnings);
   std::string& series = object.Key("series");
@@ -123,10 +94,7 @@ std::string TrendData(const Trend& trend) {
 }  // namespace
 
 Status WriteTrendPage(const Trend& trend, const std::string& path) {
-  const report::HtmlFrame frame{
-      kTrendHtml, {report::kPageCss, kTrendCss}, {report::kElementsJs, kTrendJs}, TrendText(trend)};
-  return report::WriteHtmlFrame(
-      path, frame, [&](AtomicFile& file) -> Status { return file.Write(TrendData(trend)); });
+  return WriteCurvePage(path, TrendText(trend), TrendData(trend));
 }
 
 }  // namespace plumbline

@@ -9,6 +9,8 @@ from typing import Any
 
 from msprobe.missing import explain
 
+__all__ = ["GradComparator"]
+
 
 class _NotBuilt(MetaPathFinder):
     """Asked last: says of upstream's modules that have no alias what to use instead."""
@@ -21,3 +23,12 @@ class _NotBuilt(MetaPathFinder):
 
 
 sys.meta_path.append(_NotBuilt())
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the comparison when it is asked for: a training needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import plumbline
+
+    return plumbline.GradComparator

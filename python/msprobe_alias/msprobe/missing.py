@@ -22,7 +22,7 @@ _NOT_BUILT = {
     "msprobe.mindspore.free_benchmark": (
         "no module to import here. Use task free_benchmark of PrecisionDebugger"
     ),
-    "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
+    "msprobe.pytorch.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(model)",
     "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
     "msprobe.pytorch.set_fx_dump_config": "setting up torchair's dump is not built yet. Such dumps "
     "are compared by `plumb compare`",
@@ -43,7 +43,8 @@ _NOT_BUILT = {
     "plumbline.pytorch.TrainerMon",
     "msprobe.core.monitor_v2": "use plumbline.pytorch.TrainerMon; the second form of the monitor "
     "is not built yet",
-    "msprobe.core.grad_probe": "task grad_probe is not built yet",
+    "msprobe.core.grad_probe": "use task grad_probe and GradComparator",
+    "msprobe.mindspore.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(optimizer)",
     "msprobe.infer": "running offline models is not built yet",
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import mindspore as ms
 
+from plumbline import _core
 from plumbline.call_window import Settings, Window
 from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
@@ -39,6 +40,8 @@ class PrecisionDebugger(DebuggerBase):
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """Graphs are dumped by MindSpore itself; calls are recorded."""
+        if _core.asks_for_grad_probe(*settings):
+            return super()._new_window(settings, model)
         if GraphWindow.is_asked_for(settings):
             return GraphWindow(settings)
         window = super()._new_window(settings, model)

@@ -10,10 +10,12 @@ from mindspore.communication import management
 
 from plumbline import _core
 from plumbline.adapter import HookedAdapter, version_numbers
-from plumbline.mindspore import mindtorch
+from plumbline.mindspore import graph_mode, mindtorch
 from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
+from plumbline.mindspore.gradients import OptimizerGradients
+from plumbline.mindspore.graph_gradients import GraphGradients
 from plumbline.mindspore.jit import JitCalls
 from plumbline.mindspore.perturbation import MindSporeRuns
 from plumbline.mindspore.values import DTYPES, describe, describe_tensor, to_host
@@ -96,6 +98,12 @@ class MindSporeAdapter(HookedAdapter):
     def kernel_dump_device(self) -> Any:
         """None: level L2 is not there."""
         return None
+
+    def new_gradients(self) -> OptimizerGradients | GraphGradients:
+        """Those that optimizers are called with, in Python or in a graph."""
+        if graph_mode.execution_mode() == "pynative":
+            return OptimizerGradients()
+        return GraphGradients()
 
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
         """Nothing: `enable_dataloader` concerns PyTorch; MsprobeStep is MindSpore's way."""

@@ -16,6 +16,7 @@ from plumbline.dropout import remove_functional_dropout
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.batches import BatchHooks
 from plumbline.pytorch.compiled import CompiledRegions
+from plumbline.pytorch.gradients import ParameterGradients
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.perturbation import TorchRuns
@@ -93,6 +94,10 @@ class TorchAdapter(HookedAdapter):
     def kernel_dump_device(self) -> Any:
         """torch_npu.npu, where that is loaded."""
         return getattr(sys.modules.get("torch_npu"), "npu", None)
+
+    def new_gradients(self) -> ParameterGradients:
+        """Of modules' parameters, before any optimizer steps."""
+        return ParameterGradients()
 
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
         self._batches.install(before, after)

@@ -14,7 +14,8 @@ const stepText = (point) => {
 // --- answer -----------------------------------------------------------------------------------
 
 function drawAnswer() {
-  document.title = data.answer + " - plumbline trend";
+  document.title = `${data.answer} - plumbline ${data.page}`;
+  document.querySelector(".brand span").textContent = data.page;
   for (const [name, value] of [["data", data.data], ["ranks", data.ranks], ["steps", data.steps]]) {
     byId("sides").append(make("dt", {}, name), make("dd", {}, String(value)));
   }
@@ -131,6 +132,7 @@ function selected() {
 }
 
 function remark(series) {
+  if (series.remark !== undefined) return series.remark;
   if (series.bad.length) return `NaN or Inf from ${stepText(series.bad[0])}`;
   if (series.alerts.length) return `${plural(series.alerts.length, "alert")} from step ${series.alerts[0]}`;
   return series.jump >= 1.5 ? `${number(Number(series.jump.toPrecision(3)))} times at step ${series.jump_step}` : "";
@@ -141,7 +143,7 @@ function drawList() {
   const lines = rows.slice(0, view.shown).map((series) => ({
     cls: "link" + (series === view.chosen ? " chosen" : ""), on: { click: () => choose(series) },
     cells: [series.kind, dotted(titled(series)), remark(series), spark(series)] }));
-  list.replaceChildren(table([{ text: "kind" }, { text: "tensor" }, { text: "what stands out" }, { text: data.statistics[view.statistic] || "" }], lines));
+  list.replaceChildren(table([{ text: data.kind || "kind" }, { text: "tensor" }, { text: "what stands out" }, { text: data.statistics[view.statistic] || "" }], lines));
   if (rows.length > view.shown) {
     list.append(make("p", { cls: "more" }, make("button", { cls: "plain", on: { click: () => { view.shown += 5 * PAGE; drawList(); } } },
       `show more of the ${rows.length.toLocaleString("en")} tensors`)));
@@ -161,7 +163,7 @@ function drawFilters() {
   const changed = () => { view.shown = PAGE; drawList(); };
   const redrawn = () => { drawList(); if (view.chosen) choose(view.chosen); };
   const search = make("input", { type: "search", placeholder: "name ...", "aria-label": "Filter", on: { input: () => { view.words = search.value; changed(); } } });
-  const kinds = make("select", { "aria-label": "Kind", on: { change: () => { view.kind = kinds.value; changed(); } } }, make("option", { value: "" }, "all kinds"),
+  const kinds = make("select", { "aria-label": data.kind || "Kind", on: { change: () => { view.kind = kinds.value; changed(); } } }, make("option", { value: "" }, `all ${data.kind || "kind"}s`),
     ...[...new Set(data.series.map((series) => series.kind))].sort().map((kind) => make("option", { value: kind }, kind)));
   const statistics = make("select", { "aria-label": "Statistic", on: { change: () => { view.statistic = Number(statistics.value); redrawn(); } } },
     ...data.statistics.map((name, i) => make("option", { value: i }, name)));
@@ -171,7 +173,7 @@ function drawFilters() {
 
 function drawNotes() {
   const words = make("dl");
-  for (const [name, text] of [
+  for (const [name, text] of data.words || [
     ["band", "from the smallest to the largest value over all ranks" + (data.steps > data.point_steps.length ? " and over the steps of a point" : "")],
     ["gap", "no value was recorded, or none that is finite"],
     ["red area", "some rank had NaN or infinity"], ["dashed line", "an alert of the monitor"],
