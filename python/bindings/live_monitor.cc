@@ -268,15 +268,32 @@ watch::TensorValues LiveMonitor::MeasureAny(PyObject* value, double zero_bound, 
   return values;
 }
 
+nb::object LiveMonitor::OnHost(PyObject* tensor, HostTensor* host) {
+  if (!IsTensor(tensor)) return {};
+  if (reader_.Read(tensor, host) && host->on_host && !IsLazy(tensor, host->dtype)) {
+    return nb::borrow(tensor);
+  }
+  const nb::object source = Readable(tensor);
+  if (!source.is_valid()) return {};
+  nb::object copy =
+      nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
+  return reader_.Read(copy.ptr(), host) && host->on_host ? copy : nb::object();
+}
+
 bool LiveMonitor::AddDirection(const watch::WatchedName* name, PyObject* gradient,
                                PyObject* momentum) {
-  HostTensor first, second;
-  if (!IsTensor(gradient) || !IsTensor(momentum)) return false;
-  if (!reader_.Read(gradient, &first) || !reader_.Read(momentum, &second)) return false;
-  if (!first.on_host || !second.on_host) return false;
-  monitor_->Add(MonitorKind::kDirection, name, 0,
-                watch::ValuesOfNumber(watch::SignAgreement(first.view(), second.view())));
-  return true;
+  bool has_both = false;
+  const OwnWork own_work;
+  RunGuarded(*this, [&] {
+    HostTensor first, second;
+    const nb::object one = OnHost(gradient, &first);
+    const nb::object other = OnHost(momentum, &second);
+    has_both = one.is_valid() && other.is_valid();
+    if (!has_both) return;
+    monitor_->Add(MonitorKind::kDirection, name, 0,
+                  watch::ValuesOfNumber(watch::SignAgreement(first.view(), second.view())));
+  });
+  return has_both;
 }
 
 void LiveMonitor::Commit(int64_t step) {

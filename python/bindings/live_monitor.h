@@ -112,6 +112,8 @@ class LiveMonitor final : public BackwardSink {
   };
   // The tensor itself, or one with its values; empty when there is none.
   nanobind::object Readable(PyObject* tensor);
+  // The tensor or a copy whose memory `host` is; empty when it cannot be read.
+  nanobind::object OnHost(PyObject* tensor, HostTensor* host);
   watch::TensorValues MeasureMemory(PyObject* tensor, const HostTensor& host, double zero_bound,
                                     bool may_cache);
   watch::TensorValues MeasureAny(PyObject* value, double zero_bound, bool may_cache);

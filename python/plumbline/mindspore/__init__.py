@@ -12,12 +12,14 @@ from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
 from plumbline.mindspore.graph_window import GraphWindow, set_dump
+from plumbline.mindspore.monitor import MindSporeMonitorParts
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import check_seed
+from plumbline.watch.trainer_mon import TrainerMonBase
 
 __all__ = [
-    "MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "module_dump", "module_dump_end",
-    "seed_all", "set_dump",
+    "MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "TrainerMon", "module_dump",
+    "module_dump_end", "seed_all", "set_dump",
 ]  # fmt: skip
 
 _adapter = MindSporeAdapter()
@@ -50,6 +52,11 @@ class PrecisionDebugger(DebuggerBase):
         if ms.get_context("device_target") == "CPU":
             ms.runtime.launch_blocking()
         return window
+
+
+class TrainerMon(TrainerMonBase):
+    __doc__ = TrainerMonBase.__doc__
+    _parts = MindSporeMonitorParts(_adapter)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

@@ -19,7 +19,8 @@ def _add(left: Any, right: Any) -> Any:
         return operator.add(left, right)
 
 
-def _autograd() -> _core.Autograd:
+def new_autograd() -> _core.Autograd:
+    """What following gradients needs of MindSpore."""
     return _core.Autograd(
         is_grad_enabled=api._pynative_executor.requires_grad,
         sequence_number=None,
@@ -32,24 +33,28 @@ def _autograd() -> _core.Autograd:
     )
 
 
+def register_after(module: Any, after: CopyableHook) -> Any:
+    """MindSpore registers none for a cell with a bprop of its own, yet runs what is there."""
+    if not module.has_bprop:
+        return module.register_forward_hook(after, with_kwargs=True, always_call=True)
+    tables = (module._forward_hook_with_kwargs, module._forward_hook_always_called)
+    handle = HookHandle(module._forward_hook, extra_dict=list(tables))
+    module._forward_hook[handle.handle_id] = after
+    for table in tables:
+        table[handle.handle_id] = True
+    _update_hook_version()
+    return handle
+
+
 class CellHooks(ModuleHooksBase):
     """The hooks of one process; installed while a window is open."""
 
     def __init__(self, jit: JitCalls) -> None:
-        super().__init__(_autograd)
+        super().__init__(new_autograd)
         self._jit = jit
 
     def _register_after(self, module: Any, after: CopyableHook) -> Any:
-        """MindSpore registers none for a cell with a bprop of its own, yet runs what is there."""
-        if not module.has_bprop:
-            return super()._register_after(module, after)
-        tables = (module._forward_hook_with_kwargs, module._forward_hook_always_called)
-        handle = HookHandle(module._forward_hook, extra_dict=list(tables))
-        module._forward_hook[handle.handle_id] = after
-        for table in tables:
-            table[handle.handle_id] = True
-        _update_hook_version()
-        return handle
+        return register_after(module, after)
 
     def _begin(self, recorder: _core.Recorder) -> None:
         if self._modules:
