@@ -15,8 +15,8 @@ from plumbline import _core
 from plumbline.adapter import Adapter
 from plumbline.call_window import CallWindow, Settings, Window
 from plumbline.token_window import check_token_range
-from plumbline.watch.perturbation import PerturbationWindow
 from plumbline.watch.grad_probe import GradWindow
+from plumbline.watch.perturbation import PerturbationWindow
 
 
 class DebuggerBase:

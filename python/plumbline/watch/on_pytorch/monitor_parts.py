@@ -13,8 +13,8 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.pytorch.module_hooks import new_autograd
-from plumbline.watch.on_pytorch.communication import MonitoredCommunication
 from plumbline.watch.monitor_parts import Handle
+from plumbline.watch.on_pytorch.communication import MonitoredCommunication
 
 # Attributes of Megatron's optimizers: parameters in low precision, and what the state belongs to.
 _OWNERS = (
