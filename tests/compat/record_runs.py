@@ -40,6 +40,7 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
         config[task]["summary_mode"] = summary
     if mode in LIMITS:
         config[task]["overflow_nums"] = LIMITS[mode]
+        config[task]["count"] = "all"  # upstream has no other way, and no such key
     path = out.parent / f"{mode}.json"
     path.write_text(json.dumps(config))
     path.chmod(0o640)
