@@ -42,6 +42,7 @@ constexpr AddCommand kCommands[] = {
     AddExtractCommand,
     AddFreeBenchmarkCommand,
     AddGradCompareCommand,
+    AddGradUnpackCommand,
     AddH5copyCommand,
     AddInspectCommand,
     AddMergeCommand,

@@ -1,4 +1,5 @@
-// plumb grad-compare -tp A -gp B -o OUT: signs of gradients of two trainings, step by step.
+// plumb grad-compare -tp A -gp B -o OUT: signs of gradients of two trainings, step by step; and plumb
+// grad-unpack DIR.
 
 #include <fmt/format.h>
 
@@ -8,12 +9,14 @@
 #include <string>
 
 #include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "help_page.h"
 #include "progress.h"
 #include "terminal.h"
 #include "vocabulary.h"
 #include "watch/grad_similarity.h"
+#include "watch/grad_unpack.h"
 
 namespace plumbline::cli {
 namespace {
@@ -86,6 +89,26 @@ void AddGradCompareCommand(CLI::App& app, int& exit_status) {
     SetLogStream(LogStream::kStderr);
     const Result<int> status = RunGradCompare(*arguments);
     exit_status = status ? *status : ReportError("grad-compare", status.error());
+  });
+}
+
+void AddGradUnpackCommand(CLI::App& app, int& exit_status) {
+  const auto directory = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "grad-unpack", "Write the packed signs of a gradient probe as .npy files beside them.");
+  command
+      ->add_option("directory", *directory,
+                   "directory of a gradient probe, which holds rank0, ... or step0, ...")
+      ->required();
+  command->footer(FooterText("", {"plumb grad-unpack grads"}));
+  command->callback([directory, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Result<UnpackReport> report = UnpackSigns(*directory);
+    if (report) {
+      Print(fmt::format("{}: {} of {}\n", OneLine(*directory), CountText(report->files, "file"),
+                        CountText(report->steps, "step")));
+    }
+    exit_status = report ? 0 : ReportError("grad-unpack", report.error());
   });
 }
 

@@ -78,6 +78,7 @@ TEST(Options, TheStatedTypeIsTheOnlyOneAccepted) {
       {"bool", {number, 1, "true", Json::array()}},
       {"integer", {number, true, "1", Json::array()}},
       {"list", {number, true, "0", Json::object()}},
+      {"list of numbers", {number, true, Json::array({"1"}), Json::array({true})}},
       {"list of strings", {number, true, Json::array({1}), "forward"}},
       {"list of two strings", {number, true, Json::array({1, 2}), Json::array({"one"})}}};
   ForEachPlace([&](std::string_view section, const Option& option) {

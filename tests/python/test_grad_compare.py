@@ -186,6 +186,11 @@ def test_packed_signs_and_odd_names(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         rows = table(tmp_path / "diff/rank0/similarities.csv")
         assert rows[1:] == [["a/b", "1.0"], ["a_b", "1.0"], ["\u00e9", "1.0"], ["summary", "1.0"]]
+    done = subprocess.run([PLUMB, "grad-unpack", packed], text=True, capture_output=True,
+                          check=True)
+    assert done.stdout == f"{packed}: 3 files of 1 step\n"
+    for one in (plain / "rank0/step0").iterdir():
+        assert (packed / "rank0/step0" / one.name).read_bytes() == one.read_bytes()
     data = (packed / "rank0/step0/signs.plumb").read_bytes()
     bits = np.unpackbits(np.frombuffer(data[-5:], np.uint8), count=33, bitorder="little")
     stored = sorted((plain / "rank0/step0").iterdir())

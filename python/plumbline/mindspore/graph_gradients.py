@@ -29,7 +29,7 @@ class _Watched:
         def construct(self, gradients):  # type: ignore[no-untyped-def]  # compiled by MindSpore
             done = ()
             for hand, gradient in zip(hands, gradients):  # noqa: B905 -- no keyword in a graph
-                done += (hand(ms.ops.cast(gradient, ms.float32)),)
+                done += (hand(ms.ops.cast(gradient, ms.float32)),)  # type: ignore[assignment]
             return original(ms.ops.depend(gradients, done))
 
         self._replaced = vars(self.optimizer).get("construct")

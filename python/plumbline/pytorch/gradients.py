@@ -47,6 +47,7 @@ class ParameterGradients:
         def before(optimizer: Any, _args: Any, _kwargs: Any) -> None:
             before_step(optimizer, None)
 
+        vars(before)["_torchdynamo_disable"] = True  # not compiled along with an optimizer's step
         self._handle = register(before)
 
     def unwatch(self) -> None:

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/memory/bytes.h"
 #include "base/memory/digest.h"
+#include "formats/array/npy.h"
 
 namespace plumbline::sign_pack {
 namespace {
@@ -62,6 +64,24 @@ void Unpack(std::span<const std::byte> bits, std::span<std::byte> out) {
     std::memcpy(to, kUnpacked[static_cast<uint8_t>(eight)].data(), 8);
     to += 8;
   }
+}
+
+Status WriteNpy(const std::string& path, const Shape& sizes, std::span<const std::byte> bits) {
+  PL_TRY_ASSIGN(const std::string header, npy::MakeHeader(DType::kBool, sizes));
+  PL_TRY_ASSIGN(const int64_t elements, ElementCount(sizes));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  PL_TRY(file.Write(header));
+  std::byte bytes[size_t{64} << 10];
+  auto left = static_cast<size_t>(elements);
+  while (left > 0) {
+    const size_t count = std::min(left, sizeof(bytes));
+    const size_t packed = BytesFor(count);
+    Unpack(bits.first(packed), bytes);
+    PL_TRY(file.Write(std::span<const std::byte>(bytes, count)));
+    bits = bits.subspan(packed);
+    left -= count;
+  }
+  return file.Commit(/*durable=*/false);
 }
 
 Status Write(std::span<const Entry> entries, AtomicFile& file) {

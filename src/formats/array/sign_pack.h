@@ -35,6 +35,9 @@ constexpr size_t BytesFor(uint64_t elements) { return static_cast<size_t>((eleme
 // One byte for each of 8 * bits.size() elements, 1 or 0. Requires: out.size() is as many.
 void Unpack(std::span<const std::byte> bits, std::span<std::byte> out);
 
+// A .npy file of bools, which appears when it is complete. Errors of File.
+Status WriteNpy(const std::string& path, const Shape& sizes, std::span<const std::byte> bits);
+
 // The whole file. Errors of File.
 Status Write(std::span<const Entry> entries, AtomicFile& file);
 

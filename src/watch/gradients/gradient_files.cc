@@ -62,25 +62,6 @@ Result<HeldDirectory> Claim(const std::string& dump_path, int rank) {
   return Hold(dump_path, name);
 }
 
-// A bool array from its bits.
-Status WriteBools(const std::string& path, const Shape& sizes, std::span<const std::byte> bits) {
-  PL_TRY_ASSIGN(const std::string header, npy::MakeHeader(DType::kBool, sizes));
-  PL_TRY_ASSIGN(const int64_t elements, ElementCount(sizes));
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  PL_TRY(file.Write(header));
-  std::byte bytes[size_t{64} << 10];
-  auto left = static_cast<size_t>(elements);
-  while (left > 0) {
-    const size_t count = std::min(left, sizeof(bytes));
-    const size_t packed = sign_pack::BytesFor(count);
-    sign_pack::Unpack(bits.first(packed), bytes);
-    PL_TRY(file.Write(std::span<const std::byte>(bytes, count)));
-    bits = bits.subspan(packed);
-    left -= count;
-  }
-  return file.Commit(/*durable=*/false);
-}
-
 std::span<const std::byte> BytesOf(const Signs& signs) {
   return std::as_bytes(std::span<const uint8_t>(signs.bits.get(), signs.bytes));
 }
@@ -133,7 +114,7 @@ Status GradientFiles::WriteSigns(const Step& step, const std::string& directory)
   run_layout::TensorNames names(npy::kEnding);
   for (size_t i = 0; i < step.rows.size(); ++i) {
     const std::string path = JoinPath(directory, names.Reserve(step.rows[i].name));
-    PL_TRY(WriteBools(path, step.rows[i].shape, BytesOf(step.signs[i])));
+    PL_TRY(sign_pack::WriteNpy(path, step.rows[i].shape, BytesOf(step.signs[i])));
   }
   return {};
 }
