@@ -11,6 +11,8 @@ and is paired with steps of the same process; upstream's hooks stay: it is paire
 Mode `idle`: 1,000 parameters of one number each and step_interval 100; timed is what the two hooks
 of the optimizer's step cost at a step that is not collected, as a share of a step of 20 ms.
 
+BENCH_THREADS=1 in the environment: with one thread, where others use the cores too.
+
 Before a ratio is printed, the last step's files must hold the expected rows.
 """
 
@@ -91,6 +93,7 @@ def worker(tool: str, mode: str, work: Path) -> None:
         os.dup2(quiet, 2)
     import reference_model  # imports transformers, which must precede the monitor
 
+    reference_model.THREADS = int(os.environ.get("BENCH_THREADS", reference_model.THREADS))
     training = reference_model.build()
     monitor = None
     if tool != "none":

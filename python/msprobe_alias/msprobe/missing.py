@@ -6,8 +6,6 @@ from typing import NoReturn
 
 # Longest match first wins: upstream's name, then what it is and what to do.
 _NOT_BUILT = {
-    "msprobe.mindspore.TrainerMon": "the training monitor is not built for MindSpore yet",
-    "msprobe.mindspore.monitor": "the training monitor is not built for MindSpore yet",
     "msprobe.mindspore.api_accuracy_checker": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.pytorch.parse": "no module to import here. Use the command `plumb parse`",
     "msprobe.pytorch.parse_tool": "no module to import here. Use the command `plumb parse`",

@@ -1,9 +1,15 @@
 #include "watch/live/monitor.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
+#include "base/text/number_text.h"
 #include "watch/live/step_files.h"
 
 namespace plumbline::watch {
@@ -85,6 +91,22 @@ TEST(StepFiles, TrimmedToTheStepsBefore) {
       path, "vpp_stage,name,step,norm\n0,w,1,1.0\n0,w,2,1.0\n0,w,3,1.0\n0,w", false));
   ASSERT_TRUE(TrimSteps(directory.path(), 2));
   EXPECT_EQ(*ReadFile(path), "vpp_stage,name,step,norm\n0,w,1,1.0\n");
+}
+
+TEST(AppendCell, RoundsAsPythonDoes) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> mantissa(-1, 1);
+  std::uniform_int_distribution<int> exponent(-60, 70);
+  for (int i = 0; i < 200'000; ++i) {
+    double value = std::ldexp(mantissa(random), exponent(random));
+    const int digits = 1 + i % 20;
+    if (i % 3 == 0) value = std::round(value * 1e3) / 1e3;                    // few digits
+    if (i % 5 == 0) value = std::ldexp(std::round(std::ldexp(value, 9)), -9);  // halves
+    std::string text;
+    AppendCell(value, digits, text);
+    const double rounded = std::strtod(fmt::format("{:.{}f}", value, digits).c_str(), nullptr);
+    ASSERT_EQ(text, PythonFloat(rounded)) << fmt::format("{:.17g} to {}", value, digits);
+  }
 }
 
 }  // namespace

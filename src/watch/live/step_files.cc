@@ -230,11 +230,64 @@ Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std
       std::make_unique<EventSink>(std::move(*writer), std::move(ops), rank));
 }
 
+namespace {
+
+constexpr int kExactDigits = 15;  // any such decimal number is the shortest text of its double
+
+// `count` / 10^digits as Python writes it. Requires: count < 10^15.
+void AppendDecimal(uint64_t count, int digits, std::string& out) {
+  if (count == 0) {
+    out += "0.0";
+    return;
+  }
+  int places = digits;  // of those behind the point, without zeros at the end
+  for (; places > 0 && count % 10 == 0; --places) count /= 10;
+  char text[24];
+  const std::string_view number(
+      text, static_cast<size_t>(std::to_chars(text, text + sizeof(text), count).ptr - text));
+  const int length = static_cast<int>(number.size());
+  constexpr int kSmallest = -4;  // exponent of the numbers without one in their text
+  if (length - 1 - places < kSmallest) {
+    out += number[0];
+    if (length > 1) out.append(1, '.').append(number.substr(1));
+    fmt::format_to(std::back_inserter(out), "e-{:02}", places - length + 1);
+  } else if (places == 0) {
+    out.append(number).append(".0");
+  } else if (length > places) {
+    const auto whole = static_cast<size_t>(length - places);
+    out.append(number.substr(0, whole)).append(1, '.').append(number.substr(whole));
+  } else {
+    out.append("0.").append(static_cast<size_t>(places - length), '0').append(number);
+  }
+}
+
+// AppendCell() of most numbers, ten times as fast. False: it says nothing of this one.
+bool AppendQuickly(double value, int digits, std::string& out) {
+  if (digits > kExactDigits) return false;
+  static const std::array<double, kExactDigits + 1> powers = [] {
+    std::array<double, kExactDigits + 1> all{1};
+    for (size_t i = 1; i < all.size(); ++i) all[i] = all[i - 1] * 10;
+    return all;
+  }();
+  const double scaled = std::abs(value) * powers[static_cast<size_t>(digits)];
+  if (!(scaled < 1e15 - 1)) return false;
+  const double below = std::floor(scaled);
+  const double rest = scaled - below;
+  // Which side of the half the number itself is on, the product does not tell.
+  if (std::abs(rest - 0.5) <= scaled * 0x1p-52) return false;
+  if (std::signbit(value)) out += '-';
+  AppendDecimal(static_cast<uint64_t>(below) + (rest > 0.5 ? 1 : 0), digits, out);
+  return true;
+}
+
+}  // namespace
+
 void AppendCell(double value, std::optional<int> digits, std::string& out) {
   if (!std::isfinite(value)) {
     out += std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
     return;
   }
+  if (digits && AppendQuickly(value, *digits, out)) return;
   double rounded = value;
   // Above, no double has decimals.
   if (digits && std::abs(value) < 0x1p53) {

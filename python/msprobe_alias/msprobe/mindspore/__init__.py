@@ -6,9 +6,10 @@ from typing import NoReturn
 
 from msprobe.mindspore.common.utils import MsprobeInitStep, MsprobeStep, seed_all
 from msprobe.mindspore.debugger.precision_debugger import PrecisionDebugger
+from msprobe.mindspore.monitor.module_hook import TrainerMon
 from msprobe.missing import refuse
 
-__all__ = ["MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "seed_all"]
+__all__ = ["MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "TrainerMon", "seed_all"]
 
 
 def __getattr__(name: str) -> NoReturn:
