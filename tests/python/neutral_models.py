@@ -1,6 +1,6 @@
 """Twenty training steps of a small model, per configuration; prints hashes of losses and weights.
 
-python neutral_models.py MODEL none|CONFIG ...
+python neutral_models.py MODEL none|CONFIG|black_box:DIRECTORY|monitor:CONFIG ...
 
 What a model needs is imported once; a child process, forked after that, trains each time.
 """
@@ -96,7 +96,17 @@ def train(config: str, name: str) -> None:
     model, loss_of_step = make(name)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     debugger: Any = None
-    if config != "none":
+    kind, _, path = config.partition(":")
+    if kind == "black_box":
+        from plumbline.pytorch import black_box
+
+        black_box(model, optimizer, path, budget=None)
+    elif kind == "monitor":
+        from plumbline.pytorch import TrainerMon
+
+        os.environ["MONITOR_OUTPUT_DIR"] = path + ".out"
+        TrainerMon(path).set_monitor(model, optimizer=optimizer)
+    elif config != "none":
         from plumbline.pytorch import PrecisionDebugger
 
         debugger = PrecisionDebugger(config)

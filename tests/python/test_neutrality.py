@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -125,8 +126,16 @@ def test_models_end_with_the_same_bits(tmp_path: Path, name: str) -> None:
     for number, settings in enumerate(SETTINGS):
         (tmp_path / str(number)).mkdir()
         paths.append(str(config(tmp_path / str(number), **settings)))
-    reference, *recorded = weights_of(name, ["none", *paths])
-    assert recorded == [reference] * len(SETTINGS)
+    watched = tmp_path / "monitor.json"
+    watched.write_text(json.dumps({
+        "targets": {}, "ops": ["norm", "max", "zeros"], "xy_distribution": True,
+        "wg_distribution": True, "mv_distribution": True, "param_distribution": True,
+        "mg_direction": True}))
+    others = [f"black_box:{tmp_path / 'box'}", f"monitor:{watched}"]
+    reference, *recorded = weights_of(name, ["none", *paths, *others])
+    assert recorded == [reference] * (len(SETTINGS) + len(others))
+    assert list((tmp_path / "box").glob("*/actv_0-63.csv"))
+    assert list(tmp_path.glob("monitor.json.out/*/actv_grad_19-19.csv"))
     for number in range(len(SETTINGS)):
         rank = tmp_path / str(number) / "out/step19/rank"
         assert "backward" in (rank / "dump.json").read_text()
