@@ -54,7 +54,8 @@ watch::TensorValues ValuesOfRow(std::span<const std::string> statistics,
   values.dtype = DType::kFloat64;
   const std::vector<Op> ops = watch::BlackBoxOps();
   for (size_t i = 0; i < statistics.size() && i < row.values.size(); ++i) {
-    const auto op = std::ranges::find(ops, statistics[i], watch::NameOf);
+    const auto op = std::ranges::find_if(
+        ops, [&](Op one) { return watch::NameOf(one) == statistics[i]; });
     if (op != ops.end() && row.values[i]) values.of(*op) = *row.values[i];
   }
   return values;
