@@ -38,6 +38,7 @@ constexpr AddCommand kCommands[] = {
     AddCsv2tensorboardCommand,
     AddData2dbCommand,
     AddDumpConfigCommand,
+    AddExplainCommand,
     AddExportCommand,
     AddExtractCommand,
     AddFreeBenchmarkCommand,
@@ -52,7 +53,6 @@ constexpr AddCommand kCommands[] = {
     AddPrecheckCommand,
     AddRecoverCommand,
     AddRunOverflowCheckCommand,
-    AddExplainCommand,
     AddTrendCommand,
     AddWatchCommand,
 };

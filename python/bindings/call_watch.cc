@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "callback.h"
+#include "errors.h"
 #include "framework_guards.h"
 #include "recorder.h"
 
