@@ -55,6 +55,8 @@ class TorchRuns:
                 return f"an input is of class {type(tensor).__name__}"
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
                 return "an input has no plain memory"
+            if tensor.device.type != "cpu" and _generator_of(tensor.device) is None:
+                return f"the random generator of {tensor.device} is not known"
             if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
                 return "a graph is being captured"
         if torch._C._get_tracing_state() is not None:
@@ -77,8 +79,7 @@ class TorchRuns:
     def random(self, tensors: list[torch.Tensor], values: Iterable[Any]) -> list[Any]:
         generators = [torch.default_generator]
         for device in {tensor.device for tensor in tensors if tensor.device.type != "cpu"}:
-            module = getattr(sys.modules.get(f"torch_{device.type}", torch), device.type, None)
-            generators.append(getattr(module, "default_generators", ())[device.index or 0])
+            generators.append(_generator_of(device))
         generators += [value for value in values if isinstance(value, torch.Generator)]
         return [(generator, generator.get_state()) for generator in generators]
 
@@ -165,6 +166,14 @@ class TorchRuns:
                  for one, seed in zip(outputs, cotangents, strict=True) if seed is not None]
         return list(torch.autograd.grad([one for one, _ in pairs], inputs,
                                         [seed for _, seed in pairs], allow_unused=True))
+
+
+def _generator_of(device: torch.device) -> Any:
+    """The default one of an accelerator; None if it does not tell."""
+    module = getattr(sys.modules.get(f"torch_{device.type}", torch), device.type, None)
+    generators = getattr(module, "default_generators", ())
+    at = device.index or 0
+    return generators[at] if at < len(generators) else None
 
 
 def _cast_devices() -> list[str]:
