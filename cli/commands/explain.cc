@@ -23,7 +23,7 @@ struct ExplainArguments {
 Status RunExplain(const ExplainArguments& arguments) {
   PL_TRY_ASSIGN(const BlackBoxReport report, ExplainBlackBox(arguments.data));
   for (const std::string& warning : report.warnings) LogWarning(warning);
-  Print(arguments.as_json ? BlackBoxJson(report).Text(2) + "\n" : BlackBoxText(report));
+  Print(arguments.as_json ? BlackBoxJson(report) : BlackBoxText(report));
   return {};
 }
 

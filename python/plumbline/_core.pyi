@@ -1,7 +1,6 @@
 """Native core of plumbline."""
 
 from collections.abc import Callable, Sequence
-from collections.abc import Sequence
 import os
 
 
@@ -192,40 +191,6 @@ class PatchSet:
 def original_of(arg: object, /) -> object:
     """The wrapped callable of a probe, or None."""
 
-class CheckedCall:
-    """A call, as rows name it."""
-
-    @property
-    def api(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    def backward(self) -> CheckedCall:
-        """The same call under the name of its way back."""
-
-class PerturbedOutput:
-    """The two runs of a call, compared."""
-
-    @property
-    def is_consistent(self) -> bool: ...
-
-    @property
-    def problem(self) -> str: ...
-
-class PerturbationCheck:
-    """Runs of calls with changed inputs, compared and written down."""
-
-    def __init__(self, recorder: Recorder, config: Config, framework: str) -> None: ...
-
-    @property
-    def modes(self) -> list[str]: ...
-
-    @property
-    def fixes(self) -> bool: ...
-
-    @property
-    def is_backward(self) -> bool: ...
 class GradProbe:
     """Records gradients when optimizers step."""
 
@@ -335,43 +300,6 @@ class MonitorConfig:
     @property
     def warnings(self) -> list[str]: ...
 
-    def begin(self, step: int, rank: int | None) -> None: ...
-
-    def end_step(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def watch(self, before: object, after: object) -> None:
-        """From now on the recorder's probes call these around the original."""
-
-    def set_open(self, arg: bool, /) -> None: ...
-
-    def preheat(self, arg: CheckedCall, /) -> int:
-        """0: the call is only counted; 1: compared; 2: with the CPU, too."""
-
-    def add_sample(self, arg0: PerturbedOutput, arg1: bool, /) -> None: ...
-
-    def perturb(self, mode: str, source: object, target: object, seed: int) -> str:
-        """
-        Writes the perturbed values of `source` into `target`, a CPU tensor of the same shape; why that cannot be done, or an empty text.
-        """
-
-    def compare(self, call: CheckedCall, mode: str, original: object | None, second: object | None) -> PerturbedOutput: ...
-
-    def compare_cpu(self, call: CheckedCall, mode: str, original: object | None, golden: object | None) -> PerturbedOutput: ...
-
-    def wants_expected(self, arg: PerturbedOutput, /) -> bool: ...
-
-    def explain(self, comparison: PerturbedOutput, exact: object | None, changed: object | None) -> None: ...
-
-    def report(self, arg: PerturbedOutput, /) -> None: ...
-
-    def skip(self, arg0: CheckedCall, arg1: str, arg2: str, /) -> None: ...
-
-    def fixed(self, call: CheckedCall, original: list, replacement: list) -> None: ...
-
-    def guarded(self, work: Callable) -> None:
-        """Calls it as plumbline's own work, which raises nothing."""
     def set_ops(self, arg: Sequence[str], /) -> None: ...
 
     def printed_name(self, arg: str, /) -> str:
@@ -423,9 +351,6 @@ class LiveMonitor:
 
     def write_names(self, names: Sequence[tuple[str, str, str]]) -> None:
         """names.json, of (kind, printed name with its stage, full name)."""
-        """A small csv file beside those of the values."""
-
-    def metrics(self, kind: str, config: MonitorConfig, rank: int) -> dict: ...
 
     def take_messages(self) -> list[str]: ...
 
@@ -446,7 +371,6 @@ class ModuleWatch:
         """A forward hook (with_kwargs, always_call)."""
 
 def new_live_monitor(framework: dict, config: MonitorConfig, place: MonitorPlace, directory: str) -> LiveMonitor: ...
-def new_live_monitor(framework: dict, config: MonitorConfig, output: str, rank: int | None, pipeline: tuple[int, list[int]], first_step: int, directory: str) -> LiveMonitor: ...
 
 class BlackBox:
     """Samples of the last steps of a training."""
@@ -480,6 +404,82 @@ class OutputSample:
 
 def new_black_box(framework: dict, output: str, rank: int | None, steps: int) -> BlackBox: ...
 
+class CheckedCall:
+    """A call, as rows name it."""
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def backward(self) -> CheckedCall:
+        """The same call under the name of its way back."""
+
+class PerturbedOutput:
+    """The two runs of a call, compared."""
+
+    @property
+    def is_consistent(self) -> bool: ...
+
+    @property
+    def problem(self) -> str: ...
+
+class PerturbationCheck:
+    """Runs of calls with changed inputs, compared and written down."""
+
+    def __init__(self, recorder: Recorder, config: Config, framework: str) -> None: ...
+
+    @property
+    def modes(self) -> list[str]: ...
+
+    @property
+    def fixes(self) -> bool: ...
+
+    @property
+    def is_backward(self) -> bool: ...
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    def begin(self, step: int, rank: int | None) -> None: ...
+
+    def end_step(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def watch(self, before: object, after: object) -> None:
+        """From now on the recorder's probes call these around the original."""
+
+    def set_open(self, arg: bool, /) -> None: ...
+
+    def preheat(self, arg: CheckedCall, /) -> int:
+        """0: the call is only counted; 1: compared; 2: with the CPU, too."""
+
+    def add_sample(self, arg0: PerturbedOutput, arg1: bool, /) -> None: ...
+
+    def perturb(self, mode: str, source: object, target: object, seed: int) -> str:
+        """
+        Writes the perturbed values of `source` into `target`, a CPU tensor of the same shape; why that cannot be done, or an empty text.
+        """
+
+    def compare(self, call: CheckedCall, mode: str, original: object | None, second: object | None) -> PerturbedOutput: ...
+
+    def compare_cpu(self, call: CheckedCall, mode: str, original: object | None, golden: object | None) -> PerturbedOutput: ...
+
+    def wants_expected(self, arg: PerturbedOutput, /) -> bool: ...
+
+    def explain(self, comparison: PerturbedOutput, exact: object | None, changed: object | None) -> None: ...
+
+    def report(self, arg: PerturbedOutput, /) -> None: ...
+
+    def skip(self, arg0: CheckedCall, arg1: str, arg2: str, /) -> None: ...
+
+    def fixed(self, call: CheckedCall, original: list, replacement: list) -> None: ...
+
+    def guarded(self, work: Callable) -> None:
+        """Calls it as plumbline's own work, which raises nothing."""
+
 class CommunicationWatch:
     """Values around communication calls, step by step."""
 
@@ -504,6 +504,7 @@ class CommunicationWatch:
     def end_step(self) -> None: ...
 
     def forget(self) -> None: ...
+
 class TraceReport:
     """What a forward gave cause to say."""
 

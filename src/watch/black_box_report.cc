@@ -297,8 +297,8 @@ std::string BlackBoxText(const BlackBoxReport& report) {
   return text + NextRecording(finding);
 }
 
-json::Value BlackBoxJson(const BlackBoxReport& report) {
-  json::Value::List findings;
+std::string BlackBoxJson(const BlackBoxReport& report) {
+  std::vector<std::string> findings, ranks;
   for (const RankFinding& one : report.findings) {
     json::Value value = json::Value::Object();
     value.Put("rank", json::Value(one.rank));
@@ -307,9 +307,8 @@ json::Value BlackBoxJson(const BlackBoxReport& report) {
     value.Put("module", json::Value(std::string_view(one.finding.place)));
     value.Put("name", json::Value(std::string_view(one.finding.name)));
     value.Put("text", json::Value(std::string_view(one.finding.text)));
-    findings.push_back(std::move(value));
+    findings.push_back(value.Text());
   }
-  json::Value::List ranks;
   for (const BlackBoxRank& one : report.ranks) {
     json::Value value = json::Value::Object();
     value.Put("rank", json::Value(one.rank));
@@ -317,12 +316,10 @@ json::Value BlackBoxJson(const BlackBoxReport& report) {
     value.Put("first_step", json::Value(one.first_step));
     value.Put("last_step", json::Value(one.last_step));
     value.Put("ended", one.ended.empty() ? json::Value() : json::Value(std::string_view(one.ended)));
-    ranks.push_back(std::move(value));
+    ranks.push_back(value.Text());
   }
-  json::Value document = json::Value::Object();
-  document.Put("findings", json::Value(std::move(findings)));
-  document.Put("ranks", json::Value(std::move(ranks)));
-  return document;
+  return fmt::format("{{\"findings\": [{}],\n \"ranks\": [{}]}}\n", fmt::join(findings, ",\n"),
+                     fmt::join(ranks, ",\n"));
 }
 
 }  // namespace plumbline

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.h"
 #include "plumbline/result.h"
 #include "watch/live/diagnosis.h"
 
@@ -39,7 +38,8 @@ Result<BlackBoxReport> ExplainBlackBox(const std::string& path);
 
 // At most ten lines; the first one is the answer.
 std::string BlackBoxText(const BlackBoxReport& report);
-json::Value BlackBoxJson(const BlackBoxReport& report);
+// Every finding of every rank, as JSON.
+std::string BlackBoxJson(const BlackBoxReport& report);
 
 }  // namespace plumbline
 

@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -136,7 +135,6 @@ class Value {
   explicit Value(const char* text);  // which would be a bool
   explicit Value(const std::vector<std::string>& texts);
   explicit Value(const std::vector<int64_t>& numbers);
-  explicit Value(List list) : value_(std::move(list)) {}
   static Value Object();
 
   // Strict JSON, nested at most 512 deep: no NaN or Infinity, no number beyond the range of double,
