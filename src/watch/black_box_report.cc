@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "load/monitor_files.h"
 #include "watch/live/black_box.h"
