@@ -33,8 +33,7 @@ void AddExplainCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command = app.add_subcommand(
       "explain", "Say what went wrong first in a training that a black box watched.");
-  command
-      ->add_option("data", arguments->data, "what black_box(path=...) was given: ./black_box")
+  command->add_option("data", arguments->data, "what black_box(path=...) was given: ./black_box")
       ->required();
   command->add_flag("--json", arguments->as_json, "every finding of every rank, as JSON");
   command->footer(FooterText("", {"plumb explain black_box", "plumb explain black_box --json"}));

@@ -129,8 +129,7 @@ std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
     made->directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &made->warning));
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
-    return ValueOrRaise(
-        watch::NewEventSink(made->directory, config.ops, place.rank.value_or(0)));
+    return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, place.rank.value_or(0)));
   }
   return watch::NewCsvSink(made->directory, {config.ops, config.digits, config.steps_per_file,
                                              config.micro_batch_gradients});
@@ -229,9 +228,8 @@ void BindModuleWatch(nb::module_& m) {
             new (self) ModuleWatch(monitor, autograd, std::move(is_recomputing), module);
           },
           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::arg("monitor"), nb::arg("autograd"),
-          nb::arg("is_recomputing").none(), nb::arg("config"), nb::arg("name"),
-          nb::arg("target"), nb::arg("place"), nb::arg("batches"), nb::arg("is_root"),
-          nb::arg("is_watched"))
+          nb::arg("is_recomputing").none(), nb::arg("config"), nb::arg("name"), nb::arg("target"),
+          nb::arg("place"), nb::arg("batches"), nb::arg("is_root"), nb::arg("is_watched"))
       .def(
           "before",
           [](ModuleWatch& self, nb::handle module, nb::handle args, nb::handle kwargs) {

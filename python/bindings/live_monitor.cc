@@ -73,14 +73,14 @@ PyObject* Pick(PyObject* value, const watch::ElementSpec& spec, const WatchedMod
   if (spec.form == Form::kWhole && is_tuple && PyTuple_GET_SIZE(value) == 1) {
     return PyTuple_GET_ITEM(value, 0);
   }
-  const std::string expected = spec.form == Form::kWhole
-                                   ? std::string("tensor")
-                                   : fmt::format("tuple[{}]", spec.length);
+  const std::string expected =
+      spec.form == Form::kWhole ? std::string("tensor") : fmt::format("tuple[{}]", spec.length);
   const std::string got = is_tuple ? fmt::format("tuple[{}]", PyTuple_GET_SIZE(value))
                                    : std::string(Py_TYPE(value)->tp_name);
-  monitor.Warn(fmt::format("config spec validate failed: {} of {} is {} (expected {} as the "
-                           "configuration says); its rows have no values",
-                           side, module.name, got, expected));
+  monitor.Warn(
+      fmt::format("config spec validate failed: {} of {} is {} (expected {} as the "
+                  "configuration says); its rows have no values",
+                  side, module.name, got, expected));
   return Py_None;
 }
 
@@ -126,8 +126,8 @@ PyObject* FirstGradient(PyObject* value) {
 using Element = std::pair<const watch::WatchedName*, PyObject*>;
 
 // What is watched of one side of a call: of what a module was given or gave, or of their gradients.
-std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& module,
-                                const Side& side, uint32_t repeat, PyObject* value) {
+std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& module, const Side& side,
+                                uint32_t repeat, PyObject* value) {
   std::vector<PyObject*> chosen;
   if (module.all_elements) {
     Collect(value, monitor, 0, &chosen);
@@ -207,8 +207,8 @@ watch::TensorValues LiveMonitor::MeasureMemory(PyObject* tensor, const HostTenso
   if (is_sampled_) return watch::MeasureSample(view, samples_++);
   const bool remembers = may_cache && view.size_bytes() >= kWorthRemembering;
   if (remembers) {
-    const watch::TensorValues* known = cache_.Find(
-        tensor, [&](void* weak_reference, const capture::TensorIdentity& identity) {
+    const watch::TensorValues* known =
+        cache_.Find(tensor, [&](void* weak_reference, const capture::TensorIdentity& identity) {
           return PyWeakref_GetObject(static_cast<PyObject*>(weak_reference)) == tensor &&
                  IdentityOf(tensor, host) == identity;
         });
@@ -256,8 +256,8 @@ watch::TensorValues LiveMonitor::MeasureAny(PyObject* value, double zero_bound, 
       CountLoss("tensors_unreadable", "a tensor without values");
       return;
     }
-    const nb::object copy = nb::steal(CheckedPython(
-        PyObject_CallOneArg(hooks_.to_host, source.ptr())));
+    const nb::object copy =
+        nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
     HostTensor copied;
     if (reader_.Read(copy.ptr(), &copied) && copied.on_host) {
       values = MeasureMemory(copy.ptr(), copied, zero_bound, /*may_cache=*/false);
@@ -275,8 +275,7 @@ nb::object LiveMonitor::OnHost(PyObject* tensor, HostTensor* host) {
   }
   const nb::object source = Readable(tensor);
   if (!source.is_valid()) return {};
-  nb::object copy =
-      nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
+  nb::object copy = nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
   return reader_.Read(copy.ptr(), host) && host->on_host ? copy : nb::object();
 }
 
@@ -342,8 +341,8 @@ nb::object LiveMonitor::Add(const Autograd& autograd, nb::handle first, nb::hand
   return autograd.add(first, second);
 }
 
-ModuleWatch::ModuleWatch(LiveMonitor& monitor, const Autograd& autograd,
-                         nb::object is_recomputing, std::shared_ptr<const WatchedModule> module)
+ModuleWatch::ModuleWatch(LiveMonitor& monitor, const Autograd& autograd, nb::object is_recomputing,
+                         std::shared_ptr<const WatchedModule> module)
     : monitor_(monitor),
       autograd_(autograd),
       owner_(nb::borrow(monitor.owner())),

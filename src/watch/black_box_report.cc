@@ -55,8 +55,8 @@ watch::TensorValues ValuesOfRow(std::span<const std::string> statistics,
   values.dtype = DType::kFloat64;
   const std::vector<Op> ops = watch::BlackBoxOps();
   for (size_t i = 0; i < statistics.size() && i < row.values.size(); ++i) {
-    const auto op = std::ranges::find_if(
-        ops, [&](Op one) { return watch::NameOf(one) == statistics[i]; });
+    const auto op =
+        std::ranges::find_if(ops, [&](Op one) { return watch::NameOf(one) == statistics[i]; });
     if (op != ops.end() && row.values[i]) values.of(*op) = *row.values[i];
   }
   return values;
@@ -135,8 +135,9 @@ class RankComparison {
         {other_,
          {Fault::kDiverged, previous_, name, name.substr(0, std::min(point, name.size())),
           fmt::format("ranks {} and {} had the same parameters in {} and have others "
-                      "after step {} ({} and maybe more)", first_, other_,
-                      CountText(alike_, "step"), previous_, name), 0}});
+                      "after step {} ({} and maybe more)",
+                      first_, other_, CountText(alike_, "step"), previous_, name),
+          0}});
   }
 
   void LookAtInputs(const StepRows& one, const StepRows& other, std::vector<RankFinding>* found) {
@@ -153,8 +154,9 @@ class RankComparison {
     found->push_back({other_,
                       {Fault::kSameBatch, since_, std::string(watch::kInputRow), "",
                        fmt::format("ranks {} and {} get the same input, as they did not in {} "
-                                   "before (one seed for both?)", first_, other_,
-                                   CountText(different_inputs_, "step")), 0}});
+                                   "before (one seed for both?)",
+                                   first_, other_, CountText(different_inputs_, "step")),
+                       0}});
   }
 
   int64_t first_, other_;
@@ -215,19 +217,20 @@ std::string Consequences(const BlackBoxReport& report) {
 
 std::string EndText(const BlackBoxReport& report) {
   const BlackBoxRank& rank = report.ranks.front();
-  return fmt::format(
-      "  recorded: {} to {} of {}; {}\n", rank.first_step, rank.last_step,
-      CountText(report.ranks.size(), "rank"),
-      rank.ended.empty() ? std::string("the training was killed, or runs") : "ended: " + rank.ended);
+  return fmt::format("  recorded: {} to {} of {}; {}\n", rank.first_step, rank.last_step,
+                     CountText(report.ranks.size(), "rank"),
+                     rank.ended.empty() ? std::string("the training was killed, or runs")
+                                        : "ended: " + rank.ended);
 }
 
 std::string NextRecording(const Finding& finding) {
   const int64_t from = std::max<int64_t>(finding.step - 1, 0);
   const std::string list =
-      finding.place.empty() ? "" : fmt::format(", and \"list\": [\"{}\"] in config.json",
-                                               finding.place);
+      finding.place.empty() ? ""
+                            : fmt::format(", and \"list\": [\"{}\"] in config.json", finding.place);
   return fmt::format(
-      "  next recording: PrecisionDebugger(step=[\"{}-{}\"], level=\"mix\", task=\"statistics\"){}\n",
+      "  next recording: PrecisionDebugger(step=[\"{}-{}\"], level=\"mix\", "
+      "task=\"statistics\"){}\n",
       from, finding.step + 1, list);
 }
 
@@ -240,8 +243,8 @@ Result<BlackBoxReport> ExplainBlackBox(const std::string& path) {
   std::vector<RankSteps> steps;
   for (const load::MonitorDirectory& directory : directories) {
     if (!report.ranks.empty() && report.ranks.back().rank == directory.rank) {
-      report.warnings.push_back(fmt::format(
-          "{}: not read, rank {} has a newer directory", directory.path, directory.rank));
+      report.warnings.push_back(fmt::format("{}: not read, rank {} has a newer directory",
+                                            directory.path, directory.rank));
       continue;
     }
     RankSteps read;
@@ -278,14 +281,15 @@ Result<BlackBoxReport> ExplainBlackBox(const std::string& path) {
 std::string BlackBoxText(const BlackBoxReport& report) {
   if (report.findings.empty()) {
     return fmt::format("nothing went wrong in steps {} to {}\n", report.ranks.front().first_step,
-                       report.ranks.front().last_step) + EndText(report);
+                       report.ranks.front().last_step) +
+           EndText(report);
   }
   const RankFinding& first = report.findings.front();
   const Finding& finding = first.finding;
-  std::string text = fmt::format(
-      "first bad step: {}{}: {} ({})\n", finding.step,
-      report.ranks.size() > 1 ? fmt::format(", rank {}", first.rank) : "", finding.text,
-      watch::NameOf(finding.fault));
+  std::string text =
+      fmt::format("first bad step: {}{}: {} ({})\n", finding.step,
+                  report.ranks.size() > 1 ? fmt::format(", rank {}", first.rank) : "", finding.text,
+                  watch::NameOf(finding.fault));
   text += finding.place.empty() ? "  where: the training as a whole\n"
                                 : fmt::format("  where: module {}\n", finding.place);
   const bool is_seen = finding.step > report.ranks.front().first_step;
@@ -316,7 +320,8 @@ std::string BlackBoxJson(const BlackBoxReport& report) {
     value.Put("directory", json::Value(std::string_view(one.directory)));
     value.Put("first_step", json::Value(one.first_step));
     value.Put("last_step", json::Value(one.last_step));
-    value.Put("ended", one.ended.empty() ? json::Value() : json::Value(std::string_view(one.ended)));
+    value.Put("ended",
+              one.ended.empty() ? json::Value() : json::Value(std::string_view(one.ended)));
     ranks.push_back(value.Text());
   }
   return fmt::format("{{\"findings\": [{}],\n \"ranks\": [{}]}}\n", fmt::join(findings, ",\n"),

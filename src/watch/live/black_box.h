@@ -1,4 +1,5 @@
-// The files of a black box: samples of the last steps of a training, kept when something goes wrong.
+// The files of a black box: samples of the last steps of a training, kept when something goes
+// wrong.
 
 #ifndef PLUMBLINE_WATCH_LIVE_BLACK_BOX_H_
 #define PLUMBLINE_WATCH_LIVE_BLACK_BOX_H_

@@ -59,6 +59,16 @@ std::string PlaceOf(MonitorKind kind, const std::string& name) {
   return point == std::string::npos ? name : name.substr(0, point);
 }
 
+// Where a row stands in the flow of a step: parameters, outputs, the loss, gradients, momenta.
+uint64_t PositionOf(MonitorKind kind, const Row& row) {
+  const uint64_t place = kind == MonitorKind::kParameter         ? 0
+                         : kind == MonitorKind::kActivation      ? 1
+                         : kind == MonitorKind::kOther           ? 2
+                         : kind == MonitorKind::kReducedGradient ? 3
+                                                                 : 4;
+  return place << 32 | row.call;
+}
+
 std::string_view WordOf(MonitorKind kind) {
   switch (kind) {
     case MonitorKind::kReducedGradient:
@@ -75,38 +85,42 @@ std::string_view WordOf(MonitorKind kind) {
 }  // namespace
 
 std::string_view NameOf(Fault fault) {
-  constexpr std::array<std::string_view, 14> kNames = {
-      "setting",    "gradients-not-cleared", "same-batch", "ranks-diverged", "stale-weight",
-      "weight-jump",
-      "non-finite", "momentum",              "frozen",     "dead-gradient", "dead-activation",
-      "activation", "loss",                  "gradient"};
+  constexpr std::array<std::string_view, 14> kNames = {"setting",
+                                                       "gradients-not-cleared",
+                                                       "same-batch",
+                                                       "ranks-diverged",
+                                                       "stale-weight",
+                                                       "weight-jump",
+                                                       "non-finite",
+                                                       "momentum",
+                                                       "frozen",
+                                                       "dead-gradient",
+                                                       "dead-activation",
+                                                       "activation",
+                                                       "loss",
+                                                       "gradient"};
   return kNames[static_cast<size_t>(fault)];
 }
 
 bool IsEarlier(const Finding& a, const Finding& b) {
   if (a.step != b.step) return a.step < b.step;
   if (a.fault != b.fault) return a.fault < b.fault;
-  return a.call < b.call;
+  return a.position < b.position;
 }
 
 Diagnosis::Past& Diagnosis::PastOf(MonitorKind kind, const Row& row) {
-  const std::string name = row.micro_step == 0
-                               ? row.name->text
-                               : fmt::format("{}:{}", row.name->text, row.micro_step);
+  const std::string name =
+      row.micro_step == 0 ? row.name->text : fmt::format("{}:{}", row.name->text, row.micro_step);
   Past& past = past_[{static_cast<size_t>(kind), name}];
   ++past.seen;
   return past;
 }
 
-void Diagnosis::Report(Fault fault, int64_t step, const Row& row, std::string text) {
+void Diagnosis::Report(Fault fault, int64_t step, MonitorKind kind, const Row& row,
+                       std::string text) {
   if (!reported_.emplace(fault, row.name->text).second) return;
-  MonitorKind kind = MonitorKind::kParameter;
-  if (fault == Fault::kSetting || fault == Fault::kNotCleared || fault == Fault::kSameBatch ||
-      fault == Fault::kLoss) {
-    kind = MonitorKind::kOther;
-  }
-  found_.push_back(
-      {fault, step, row.name->text, PlaceOf(kind, row.name->text), std::move(text), row.call});
+  found_.push_back({fault, step, row.name->text, PlaceOf(kind, row.name->text), std::move(text),
+                    PositionOf(kind, row)});
 }
 
 std::optional<double> Diagnosis::Setting(std::string_view name) const {
@@ -116,13 +130,13 @@ std::optional<double> Diagnosis::Setting(std::string_view name) const {
 
 void Diagnosis::LookForNonFinite(MonitorKind kind, const Row& row) {
   if (!IsNonFinite(row.values)) return;
-  std::string text = fmt::format("{}{} holds {}", WordOf(kind), row.name->text,
-                                 CountsOf(row.values));
+  std::string text =
+      fmt::format("{}{} holds {}", WordOf(kind), row.name->text, CountsOf(row.values));
   if (kind != MonitorKind::kReducedGradient) {
-    return Report(Fault::kNonFinite, step_, row, std::move(text));
+    return Report(Fault::kNonFinite, step_, kind, row, std::move(text));
   }
   unconfirmed_.push_back({Fault::kNonFinite, step_, row.name->text, PlaceOf(kind, row.name->text),
-                          std::move(text), row.call});
+                          std::move(text), PositionOf(kind, row)});
 }
 
 void Diagnosis::LookAtSetting(const Row& row) {
@@ -137,7 +151,7 @@ void Diagnosis::LookAtSetting(const Row& row) {
                       : is_decay ? past.last > 0 && value > kDecayJump * past.last
                                  : std::abs(value - past.last) >= kBetaJump;
   if (is_known && jumped) {
-    Report(Fault::kSetting, step_, row,
+    Report(Fault::kSetting, step_, MonitorKind::kOther, row,
            fmt::format("{} of the optimizer went from {:.6g} to {:.6g}",
                        is_rate ? "the learning rate" : name.substr(0, name.find('.')), past.last,
                        value));
@@ -154,7 +168,7 @@ void Diagnosis::LookAtLoss(const Row& row) {
   const double before = Largest(past.norms);
   if (past.seen > kKnown && before > 0 && loss > kLossJump * before &&
       loss > kLossOfHighest * past.highest) {
-    Report(Fault::kLoss, step_, row,
+    Report(Fault::kLoss, step_, MonitorKind::kOther, row,
            fmt::format("the loss is {:.6g}; in the {} steps before it was at most {:.6g}", loss,
                        past.norms.size(), before));
   }
@@ -169,9 +183,10 @@ void Diagnosis::LookAtOther(const Row& row) {
     Past& past = PastOf(MonitorKind::kOther, row);
     const double norm = row.values.of(Op::kMean);
     if (norm > 0 && past.seen > 5 && past.alive == 0) {
-      Report(Fault::kNotCleared, step_, row,
+      Report(Fault::kNotCleared, step_, MonitorKind::kOther, row,
              fmt::format("gradients of the step before were still there when this step's backward "
-                         "began (norm {:.6g}); they are added up", norm));
+                         "began (norm {:.6g}); they are added up",
+                         norm));
     }
     past.alive += norm > 0 ? 1 : 0;
     return;
@@ -182,7 +197,8 @@ void Diagnosis::LookAtOther(const Row& row) {
     const bool is_again = past.seen > 1 && digest == past.last;
     past.unmoved = is_again ? past.unmoved + 1 : 0;
     if (past.unmoved == 2 && past.moved >= kFewKnown) {
-      Report(Fault::kSameBatch, previous_, row, "the model gets the same input at every step");
+      Report(Fault::kSameBatch, previous_, MonitorKind::kOther, row,
+             "the model gets the same input at every step");
     }
     if (!is_again) ++past.moved;
     past.last = digest;
@@ -208,22 +224,24 @@ void Diagnosis::LookAtParameter(const Row& row) {
     if (moved) ++moved_;
     const auto old = std::ranges::find(past.digests, digest, &std::pair<int64_t, double>::second);
     if (moved && old != past.digests.end() && past.moved >= 2) {
-      Report(Fault::kStale, step_, row,
-             fmt::format("parameter {} went back to the values it had at step {}", name,
-                         old->first));
+      Report(
+          Fault::kStale, step_, MonitorKind::kParameter, row,
+          fmt::format("parameter {} went back to the values it had at step {}", name, old->first));
     }
     if (!moved && ++past.unmoved == 2 && past.moved >= kMovedBefore) {
       stalls_.push_back({Fault::kStalled, past.digests.back().first - 1, name,
                          PlaceOf(MonitorKind::kParameter, name),
                          fmt::format("parameter {} moved at every step before and stays as it is "
-                                     "since", name), row.call});
+                                     "since",
+                                     name),
+                         PositionOf(MonitorKind::kParameter, row)});
     }
     if (moved) {
       past.moved = past.unmoved > 0 ? 1 : past.moved + 1;
       past.unmoved = 0;
     }
     if (past.seen > kKnown && past.highest > 0 && norm > kWeightJump * past.highest) {
-      Report(Fault::kWeight, previous_, row,
+      Report(Fault::kWeight, previous_, MonitorKind::kParameter, row,
              fmt::format("parameter {} jumped in one step: its norm went from {:.6g} to {:.6g}",
                          name, past.last, norm));
     }
@@ -234,8 +252,7 @@ void Diagnosis::LookAtParameter(const Row& row) {
   if (std::isfinite(norm)) past.highest = std::max(past.highest, norm);
 }
 
-std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double factor,
-                                           int64_t* since) {
+std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double factor, int64_t* since) {
   if (!std::isfinite(norm)) return std::nullopt;
   std::optional<std::string> text;
   const double before = Largest(past.norms);
@@ -284,14 +301,15 @@ void Diagnosis::LookAtGradient(const Row& row) {
   const bool is_dead = norm == 0;
   past.dead = is_dead ? past.dead + 1 : 0;
   if (past.dead == 2 && past.alive >= kMovedBefore && MeanOf(past.zeros) < kSparse) {
-    Report(Fault::kDeadGradient, previous_, row,
+    Report(Fault::kDeadGradient, previous_, MonitorKind::kReducedGradient, row,
            fmt::format("the gradient of {} is exactly zero since", name));
   }
   if (!is_dead) ++past.alive;
   if (!is_dead) Push(past.zeros, row.values.of(Op::kZeros));
   int64_t since = step_;
   if (const auto text = Jump(past, norm, kAlone, &since)) {
-    Report(Fault::kGradient, since, row, fmt::format("the gradient of {} {}", name, *text));
+    Report(Fault::kGradient, since, MonitorKind::kReducedGradient, row,
+           fmt::format("the gradient of {} {}", name, *text));
   }
 }
 
@@ -302,14 +320,15 @@ void Diagnosis::LookAtActivation(const Row& row) {
   const bool is_dead = zeros >= kDead;
   past.dead = is_dead ? past.dead + 1 : 0;
   if (past.dead == 2 && past.zeros.size() >= kFewKnown && Largest(past.zeros) <= kNotDead) {
-    Report(Fault::kDeadActivation, previous_, row,
+    Report(Fault::kDeadActivation, previous_, MonitorKind::kActivation, row,
            fmt::format("{} is zero since; before, at most {:.0f} % of it were", row.name->text,
                        100 * Largest(past.zeros)));
   }
   if (!is_dead && !std::isnan(zeros)) Push(past.zeros, zeros);
   int64_t since = step_;
   if (const auto text = Jump(past, row.values.of(Op::kNorm), kAlone, &since)) {
-    Report(Fault::kActivation, since, row, fmt::format("{} {}", row.name->text, *text));
+    Report(Fault::kActivation, since, MonitorKind::kActivation, row,
+           fmt::format("{} {}", row.name->text, *text));
   }
 }
 
@@ -337,9 +356,10 @@ void Diagnosis::LookAtMomentum(const Row& row) {
   const double scale = std::max(before->second, now) + most;
   if (!std::isfinite(off) || off <= kStateTolerance * scale) return;
   if (moved_ * 2 < parameters_) return;  // the step was skipped
-  Report(Fault::kMomentum, previous_, row,
+  Report(Fault::kMomentum, previous_, MonitorKind::kMomentum, row,
          fmt::format("the momentum of {} went from {:.6g} to {:.6g}, which its gradient of norm "
-                     "{:.6g} does not explain", name, before->second, now, gradient->second));
+                     "{:.6g} does not explain",
+                     name, before->second, now, gradient->second));
 }
 
 void Diagnosis::ConfirmGradients() {
@@ -377,13 +397,15 @@ std::vector<Finding> Diagnosis::Look(const StepRows& rows) {
   for (const Row& row : rows.of(MonitorKind::kMomentum)) LookAtMomentum(row);
   for (const Row& row : rows.of(MonitorKind::kActivation)) LookAtActivation(row);
   for (const Row& row : rows.of(MonitorKind::kReducedGradient)) LookAtGradient(row);
-  const bool most_up = rows_ >= 2 && static_cast<double>(rows_up_) >= kMost * static_cast<double>(rows_);
+  const bool most_up =
+      rows_ >= 2 && static_cast<double>(rows_up_) >= kMost * static_cast<double>(rows_);
   steps_up_ = most_up ? steps_up_ + 1 : 0;
   if (steps_up_ == 2 && highest_row_ != nullptr) {
-    Report(Fault::kGradient, previous_, *highest_row_,
-           fmt::format("{} of {} gradients are more than {} times what they were in the {} steps "
-                       "before, most of all that of {} ({:.3g} times)", rows_up_, rows_, kTogether,
-                       kWindow, highest_row_->name->text, highest_ratio_));
+    Report(
+        Fault::kGradient, previous_, MonitorKind::kReducedGradient, *highest_row_,
+        fmt::format("{} of {} gradients are more than {} times what they were in the {} steps "
+                    "before, most of all that of {} ({:.3g} times)",
+                    rows_up_, rows_, kTogether, kWindow, highest_row_->name->text, highest_ratio_));
   }
   ConfirmGradients();
   ConfirmStalls();

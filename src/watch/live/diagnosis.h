@@ -42,11 +42,11 @@ std::string_view NameOf(Fault fault);
 
 struct Finding {
   Fault fault = Fault::kLoss;
-  int64_t step = 0;   // the first bad one
-  std::string name;   // of the row: a parameter, a module's output, "loss", "lr.0"
-  std::string place;  // the module that it belongs to; empty: the whole training
-  std::string text;   // what is wrong, with numbers
-  uint32_t call = 0;  // position in the step
+  int64_t step = 0;       // the first bad one
+  std::string name;       // of the row: a parameter, a module's output, "loss", "lr.0"
+  std::string place;      // the module that it belongs to; empty: the whole training
+  std::string text;       // what is wrong, with numbers
+  uint64_t position = 0;  // in the flow of the step
 };
 
 // Whether `a` explains `b` rather than the other way: by step, cause, position.
@@ -100,7 +100,7 @@ class Diagnosis {
   std::optional<std::string> Jump(Past& past, double norm, double factor, int64_t* since);
   void ConfirmGradients();
   void ConfirmStalls();
-  void Report(Fault fault, int64_t step, const Row& row, std::string text);
+  void Report(Fault fault, int64_t step, MonitorKind kind, const Row& row, std::string text);
   [[nodiscard]] std::optional<double> Setting(std::string_view name) const;
 
   std::map<std::pair<size_t, std::string>, Past> past_;
@@ -112,8 +112,8 @@ class Diagnosis {
   // Of the step before: norms of gradients, parameters and momenta.
   std::map<std::string, double, std::less<>> gradients_, momenta_, weights_;
   std::map<std::string, double, std::less<>> gradients_now_, momenta_now_, weights_now_;
-  uint64_t rows_ = 0, rows_up_ = 0;    // gradients of this step; those far above their past
-  uint64_t steps_up_ = 0;              // steps in succession in which most of them were
+  uint64_t rows_ = 0, rows_up_ = 0;  // gradients of this step; those far above their past
+  uint64_t steps_up_ = 0;            // steps in succession in which most of them were
   const Row* highest_row_ = nullptr;
   double highest_ratio_ = 0;
   uint64_t parameters_ = 0, moved_ = 0;

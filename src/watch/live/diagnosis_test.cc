@@ -84,24 +84,62 @@ using V = MadeUp::Values;
 
 TEST(Diagnosis, SaysNothingOfATrainingWithNoise) {
   EXPECT_TRUE(MadeUp().Run([](int64_t, V&) {}).empty());
-  // A decaying learning rate, one step with large gradients, one with infinite ones that is skipped.
-  EXPECT_TRUE(MadeUp().Run([](int64_t step, V& v) {
-    v.lr = 1e-3 / static_cast<double>(1 + step);
-    if (step == 40) v.gradient = 50;
-  }).empty());
+  // A decaying learning rate, one step with large gradients, one with infinite ones that is
+  // skipped.
+  EXPECT_TRUE(MadeUp()
+                  .Run([](int64_t step, V& v) {
+                    v.lr = 1e-3 / static_cast<double>(1 + step);
+                    if (step == 40) v.gradient = 50;
+                  })
+                  .empty());
 }
 
 TEST(Diagnosis, NamesTheFirstBadStepAndItsModule) {
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.lr = 1e-2; }, Fault::kSetting, 50, "");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.beta1 = 0.5; }, Fault::kSetting, 50, "");
-  ExpectFirst([](int64_t s, V& v) { if (s > 50) v.uncleared = 3; }, Fault::kNotCleared, 51, "");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.digest2 = 5050; }, Fault::kStalled, 50, "fc2");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.digest2 = 5020; }, Fault::kStale, 50, "fc2");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.zeros = 1; }, Fault::kDeadActivation, 50,
-              "relu");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.nans = 1; }, Fault::kNonFinite, 50, "relu");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.loss = 40; }, Fault::kLoss, 50, "");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.gradient *= 8; }, Fault::kGradient, 50, "fc1");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.lr = 1e-2;
+      },
+      Fault::kSetting, 50, "");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.beta1 = 0.5;
+      },
+      Fault::kSetting, 50, "");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s > 50) v.uncleared = 3;
+      },
+      Fault::kNotCleared, 51, "");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.digest2 = 5050;
+      },
+      Fault::kStalled, 50, "fc2");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.digest2 = 5020;
+      },
+      Fault::kStale, 50, "fc2");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.zeros = 1;
+      },
+      Fault::kDeadActivation, 50, "relu");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.nans = 1;
+      },
+      Fault::kNonFinite, 50, "relu");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.loss = 40;
+      },
+      Fault::kLoss, 50, "");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.gradient *= 8;
+      },
+      Fault::kGradient, 50, "fc1");
   ExpectFirst(
       [](int64_t s, V& v) {
         if (s < 50) return;
@@ -109,10 +147,16 @@ TEST(Diagnosis, NamesTheFirstBadStepAndItsModule) {
         v.momentum = 0.5 * std::pow(0.9, s - 50);
       },
       Fault::kDeadGradient, 50, "fc1");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 50) v.momentum = 0.05; }, Fault::kMomentum, 49,
-              "fc1");
-  ExpectFirst([](int64_t s, V& v) { if (s >= 45) v.output *= std::pow(1.5, s - 44); },
-              Fault::kActivation, 45, "relu");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 50) v.momentum = 0.05;
+      },
+      Fault::kMomentum, 49, "fc1");
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        if (s >= 45) v.output *= std::pow(1.5, s - 44);
+      },
+      Fault::kActivation, 45, "relu");
 }
 
 TEST(BlackBoxSink, KeepsTwoBlocksAndStopsAfterAFinding) {

@@ -21,9 +21,11 @@ Result<std::string> DirectoryToAppend(const MonitorConfig& config, const std::st
   const auto from = MonitorTime(config.append_from);
   const auto to = MonitorTime(config.append_to);
   if (!from || !to || *from > *to) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("append_output: is [\"{}\", \"{}\"] (expected two ascending times such "
-                             "as \"Dec03_21-34-40\")", config.append_from, config.append_to));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("append_output: is [\"{}\", \"{}\"] (expected two ascending times such "
+                    "as \"Dec03_21-34-40\")",
+                    config.append_from, config.append_to));
   }
   PL_TRY_ASSIGN(const auto directories, ListMonitorDirectories(output));
   for (const MonitorDirectory& directory : directories) {  // the latest of a rank first
@@ -45,8 +47,10 @@ Result<std::string> MakeMonitorDirectory(const MonitorConfig& config, const Moni
       PL_TRY(TrimSteps(found, place.first_step));
       return found;
     }
-    *warning = fmt::format("append_output: no directory of rank {} between {} and {} in {}; a new "
-                           "one is made", rank, config.append_from, config.append_to, place.output);
+    *warning = fmt::format(
+        "append_output: no directory of rank {} between {} and {} in {}; a new "
+        "one is made",
+        rank, config.append_from, config.append_to, place.output);
   }
   std::string path = JoinPath(place.output, NewMonitorDirectoryName(rank));
   PL_TRY(MakeDirectories(path));

@@ -1,4 +1,5 @@
-// A training that is watched: values of tensors go in, whole steps come out, in files and in memory.
+// A training that is watched: values of tensors go in, whole steps come out, in files and in
+// memory.
 
 #ifndef PLUMBLINE_WATCH_LIVE_MONITOR_H_
 #define PLUMBLINE_WATCH_LIVE_MONITOR_H_

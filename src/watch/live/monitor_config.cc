@@ -20,13 +20,40 @@ namespace {
 
 constexpr int64_t kMostSteps = 100'000'000;
 
-constexpr std::array<std::string_view, 34> kKeys = {
-    "targets", "all_xy", "xy_distribution", "forward_only", "backward_only", "wg_distribution",
-    "mv_distribution", "param_distribution", "ur_distribution", "mg_direction", "cc_distribution",
-    "alert", "ops", "eps", "ndigits", "format", "module_ranks", "start_step", "step_interval",
-    "collect_times", "step_count_per_record", "print_struct", "append_output", "squash_name",
-    "dynamic_on", "stack_info", "monitor_mbs_grad", "param_updated", "all_elements", "is_select",
-    "l2_targets", "recording_l2_features", "sa_order", "profile"};
+constexpr std::array<std::string_view, 34> kKeys = {"targets",
+                                                    "all_xy",
+                                                    "xy_distribution",
+                                                    "forward_only",
+                                                    "backward_only",
+                                                    "wg_distribution",
+                                                    "mv_distribution",
+                                                    "param_distribution",
+                                                    "ur_distribution",
+                                                    "mg_direction",
+                                                    "cc_distribution",
+                                                    "alert",
+                                                    "ops",
+                                                    "eps",
+                                                    "ndigits",
+                                                    "format",
+                                                    "module_ranks",
+                                                    "start_step",
+                                                    "step_interval",
+                                                    "collect_times",
+                                                    "step_count_per_record",
+                                                    "print_struct",
+                                                    "append_output",
+                                                    "squash_name",
+                                                    "dynamic_on",
+                                                    "stack_info",
+                                                    "monitor_mbs_grad",
+                                                    "param_updated",
+                                                    "all_elements",
+                                                    "is_select",
+                                                    "l2_targets",
+                                                    "recording_l2_features",
+                                                    "sa_order",
+                                                    "profile"};
 
 std::string Shown(const json::Value& value) {
   constexpr size_t kMost = 60;
@@ -287,8 +314,7 @@ class ConfigReader {
     AlertRule read;
     read.kind = *text == "AnomalyNan" ? AlertRule::Kind::kNan : AlertRule::Kind::kTurbulence;
     const json::Value* arguments = rule.Find("args");
-    const json::Value* threshold =
-        arguments == nullptr ? nullptr : arguments->Find("threshold");
+    const json::Value* threshold = arguments == nullptr ? nullptr : arguments->Find("threshold");
     if (threshold != nullptr) {
       const std::optional<double> number = threshold->AsReal();
       if (!number || !(*number >= 0)) {

@@ -41,7 +41,7 @@ struct MonitorConfig {
   // How names of parameters and modules are shortened.
   enum class Squash : uint8_t { kNone, k122, kLatest };
 
-  std::vector<Target> targets;  // empty: everything
+  std::vector<Target> targets;       // empty: everything
   bool watches_all_modules = false;  // all_xy
   bool activations = false, forward_only = false, backward_only = false;
   bool gradients = false, moments = false, parameters = false, directions = false;

@@ -100,7 +100,7 @@ TEST(AppendCell, RoundsAsPythonDoes) {
   for (int i = 0; i < 200'000; ++i) {
     double value = std::ldexp(mantissa(random), exponent(random));
     const int digits = 1 + i % 20;
-    if (i % 3 == 0) value = std::round(value * 1e3) / 1e3;                    // few digits
+    if (i % 3 == 0) value = std::round(value * 1e3) / 1e3;                     // few digits
     if (i % 5 == 0) value = std::ldexp(std::round(std::ldexp(value, 9)), -9);  // halves
     std::string text;
     AppendCell(value, digits, text);

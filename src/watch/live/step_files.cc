@@ -98,8 +98,8 @@ class CsvSink : public StepSink {
     const int64_t block = rows.step / form_.steps_per_file;
     const int64_t first = block * form_.steps_per_file;
     const std::string path = JoinPath(
-        directory_, fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first,
-                                first + form_.steps_per_file - 1));
+        directory_,
+        fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first, first + form_.steps_per_file - 1));
     // A second optimizer with a monitor of its own adds to the file of the step.
     const std::scoped_lock lock(FilesInUse());
     if (form_.steps_per_file == 1 && KindOf(path) == PathKind::kMissing) {
@@ -121,8 +121,8 @@ class CsvSink : public StepSink {
   }
 
   [[nodiscard]] std::string Header(MonitorKind kind) const {
-    std::string header = HasMicroStep(kind, form_) ? "vpp_stage,name,step,micro_step"
-                                                   : "vpp_stage,name,step";
+    std::string header =
+        HasMicroStep(kind, form_) ? "vpp_stage,name,step,micro_step" : "vpp_stage,name,step";
     for (const Op op : form_.ops) header += fmt::format(",{}", NameOf(op));
     return header + "\n";
   }
@@ -311,8 +311,7 @@ Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
   for (const FullName& name : names) {
     const json::Value* known = document.Find(name.kind);
     const bool is_known = known != nullptr && known->is_object();
-    auto [kind, is_new] =
-        kinds.try_emplace(name.kind, is_known ? *known : json::Value::Object());
+    auto [kind, is_new] = kinds.try_emplace(name.kind, is_known ? *known : json::Value::Object());
     kind->second.Put(name.printed, json::Value(std::string_view(name.full)));
   }
   for (auto& [kind, members] : kinds) document.Put(kind, std::move(members));

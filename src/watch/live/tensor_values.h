@@ -18,9 +18,17 @@ namespace plumbline::watch {
 
 // In the order of their names in kOpNames.
 enum class Op : uint8_t {
-  kNorm, kMin, kMax, kZeros, kNans, kId, kMean, kInfs,
+  kNorm,
+  kMin,
+  kMax,
+  kZeros,
+  kNans,
+  kId,
+  kMean,
+  kInfs,
   kDigest,  // of a sample, see watch/live/sample.h; no statistic that a configuration may name
-  kShape, kDType
+  kShape,
+  kDType
 };
 inline constexpr std::array<std::string_view, 11> kOpNames = {
     "norm", "min", "max", "zeros", "nans", "id", "mean", "infs", "digest", "shape", "dtype"};

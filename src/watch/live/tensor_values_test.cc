@@ -31,7 +31,8 @@ void Expect(const TensorValues& values, std::vector<double> expected) {
 
 TEST(TensorValues, OfEveryKindOfTensor) {
   // norm, mean, min, max, zeros, nans, infs
-  Expect(Of<float>(DType::kFloat32, {3, -4, 0, 1e-9F}, {4}), {5, (3 - 4 + 1e-9) / 4, -4, 3, 0.5, 0, 0});
+  Expect(Of<float>(DType::kFloat32, {3, -4, 0, 1e-9F}, {4}),
+         {5, (3 - 4 + 1e-9) / 4, -4, 3, 0.5, 0, 0});
   Expect(Of<float>(DType::kFloat32, {}, {0}), {0, NAN, NAN, NAN, NAN, 0, 0});
   Expect(Of<float>(DType::kFloat32, {-2}, {}), {2, -2, -2, -2, 0, 0, 0});
   Expect(Of<uint8_t>(DType::kBool, {1, 0, 1, 1}, {4}), {std::sqrt(3.0), 0.75, 0, 1, NAN, 0, 0});
@@ -56,7 +57,8 @@ TEST(TensorValues, SignsAgreeByHalves) {
   EXPECT_DOUBLE_EQ(SignAgreement(view(up), view(mixed)), (1.0 / 4 + 1) / 2);
   const Shape none = {0};
   EXPECT_DOUBLE_EQ(SignAgreement({DType::kFloat32, nullptr, none, strides},
-                                 {DType::kFloat32, nullptr, none, strides}), 1);
+                                 {DType::kFloat32, nullptr, none, strides}),
+                   1);
 }
 
 }  // namespace
