@@ -128,7 +128,9 @@ std::optional<std::tuple<std::string, int64_t, std::string, std::string, std::st
 
 void BindBlackBox(nb::module_& m) {
   nb::class_<BlackBox>(m, "BlackBox", "Samples of the last steps of a training.")
-      .def_prop_ro("live", [](const BlackBox& self) { return self.live; })
+      .def_prop_ro(
+          "live", [](const BlackBox& self) { return self.live; },
+          nb::for_getter(nb::sig("def live(self, /) -> LiveMonitor")))
       .def_prop_ro("is_frozen", [](const BlackBox& self) { return self.sink->is_frozen(); })
       .def_prop_ro("first", First)
       .def("norm", NormOf, nb::arg("gradients"))

@@ -120,6 +120,9 @@ TEST(Diagnosis, NamesTheFirstBadStepAndItsModule) {
         if (s >= 50) v.digest2 = 5020;
       },
       Fault::kStale, 50, "fc2");
+}
+
+TEST(Diagnosis, NamesWhatChangesInValues) {
   ExpectFirst(
       [](int64_t s, V& v) {
         if (s >= 50) v.zeros = 1;

@@ -301,7 +301,8 @@ class _OpenBoxes:
     def __init__(self) -> None:
         self._boxes: list[BlackBox] = []
         self._patches: Any = None
-        self._hook: Any = None
+        self._hook: Callable[..., Any] | None = None
+        self._own_hook: Any = None
         self._handler: Any = None
         self._has_atexit = False
 
@@ -342,8 +343,7 @@ class _OpenBoxes:
 
         def excepthook(kind: Any, error: Any, trace: Any) -> None:
             self.end(f"{kind.__name__}: {str(error)[:200]}")
-            previous = self._hook or sys.__excepthook__
-            previous(kind, error, trace)
+            (self._hook or sys.__excepthook__)(kind, error, trace)
 
         self._own_hook = excepthook
         sys.excepthook = excepthook
@@ -356,7 +356,7 @@ class _OpenBoxes:
         if self._patches is not None:
             self._patches.restore()
             self._patches = None
-        if sys.excepthook is getattr(self, "_own_hook", None):
+        if sys.excepthook is self._own_hook and self._hook is not None:
             sys.excepthook = self._hook
         if self._handler is not None and signal.getsignal(signal.SIGTERM) == self._handler:
             with contextlib.suppress(ValueError):  # not in the main thread

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 
-class BlackBoxCallback(TrainerCallback):  # type: ignore[misc]
+class BlackBoxCallback(TrainerCallback):
     """Watches from the beginning of the training to its end."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
