@@ -343,7 +343,8 @@ class _OpenBoxes:
 
         def excepthook(kind: Any, error: Any, trace: Any) -> None:
             self.end(f"{kind.__name__}: {str(error)[:200]}")
-            (self._hook or sys.__excepthook__)(kind, error, trace)
+            previous: Callable[..., Any] = self._hook or sys.__excepthook__
+            previous(kind, error, trace)
 
         self._own_hook = excepthook
         sys.excepthook = excepthook
