@@ -38,6 +38,7 @@ void AddFreeBenchmarkCommand(CLI::App& app, int& exit_status) {
   CLI::App* group = app.add_subcommand(
       "free_benchmark", "Look at the results of a perturbation check (task free_benchmark).");
   group->require_subcommand(1);
+  group->footer(FooterText("", {"plumb free_benchmark merge ./check"}));
   CLI::App* command = group->add_subcommand(
       "merge", "One table of the rows of all ranks, in the order of steps and calls.");
   command->add_option("DIR", arguments->data, "the dump_path of the check")->required();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -139,7 +140,7 @@ class _StepHooks:
     def __init__(self, optimizer: torch.optim.Optimizer, before: Callable[[], None],
                  after: Callable[[], None]) -> None:
         self._handles = [
-            optimizer.register_step_pre_hook(CopyableHook(_called, before)),
+            optimizer.register_step_pre_hook(CopyableHook(_before_step, before)),
             optimizer.register_step_post_hook(CopyableHook(_called, after)),
         ]
 
@@ -153,6 +154,32 @@ def _called(action: Callable[[], None], *_: Any) -> None:
     action()
 
 
+def _before_step(before: Callable[[], None], _: Any, args: Any, kwargs: Any) -> Any:
+    """Calls `before` when the gradients are there: where the optimizer is given a closure that
+    computes them (Lightning does so), after its first evaluation.
+    """
+    if len(args) > 1 and callable(args[1]):
+        return (args[0], _then(args[1], before), *args[2:]), kwargs
+    if callable(kwargs.get("closure")):
+        return args, {**kwargs, "closure": _then(kwargs["closure"], before)}
+    before()
+    return None
+
+
+def _then(closure: Callable[[], Any], action: Callable[[], None]) -> Callable[[], Any]:
+    """A closure like `closure`, with `action` after its first call."""
+    waiting = [action]
+
+    @functools.wraps(closure)
+    def evaluated() -> Any:
+        result = closure()
+        if waiting:
+            waiting.pop()()
+        return result
+
+    return evaluated
+
+
 class _WrappedStep:
     """`step` of an optimizer that has no hooks, wrapped on the object alone."""
 
@@ -164,7 +191,9 @@ class _WrappedStep:
         step = self._step
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            before()
+            changed = _before_step(before, optimizer, (optimizer, *args), kwargs)
+            if changed is not None:
+                (_, *args), kwargs = changed
             result = step(*args, **kwargs)
             after()
             return result
