@@ -152,7 +152,7 @@ model = BertForSequenceClassification(BertConfig(
 trainer = Trainer(model, TrainingArguments(
     sys.argv[1] + "/out", max_steps=6, per_device_train_batch_size=2, report_to=[],
     use_cpu=True, disable_tqdm=True), train_dataset=data)
-added = black_box(trainer, path=sys.argv[1] + "/transformers")
+added = black_box(trainer, path=sys.argv[1] + "/transformers", budget=None)
 trainer.train()
 assert added.box.finding is None
 
@@ -166,7 +166,7 @@ class Module(lightning.LightningModule):
         return torch.optim.Adam(self.parameters())
 trainer = lightning.Trainer(max_steps=6, logger=False, enable_checkpointing=False,
                             enable_progress_bar=False, accelerator="cpu")
-added = black_box(trainer, path=sys.argv[1] + "/lightning")
+added = black_box(trainer, path=sys.argv[1] + "/lightning", budget=None)
 trainer.fit(Module(), torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=2))
 assert added.box.finding is None
 before = torch.Tensor.backward

@@ -325,7 +325,7 @@ class _OpenBoxes:
             box.stop(how)
 
     def _listen(self) -> None:
-        original = torch.Tensor.backward
+        original: Any = torch.Tensor.backward
 
         @functools.wraps(original)
         def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
