@@ -80,6 +80,7 @@ TEST(Options, TheStatedTypeIsTheOnlyOneAccepted) {
       {"list", {number, true, "0", Json::object()}},
       {"list of numbers", {number, true, Json::array({"1"}), Json::array({true})}},
       {"list of strings", {number, true, Json::array({1}), "forward"}},
+      {"string or list of strings", {number, true, Json::array({1}), Json::object()}},
       {"list of two strings", {number, true, Json::array({1, 2}), Json::array({"one"})}}};
   ForEachPlace([&](std::string_view section, const Option& option) {
     if (option.type == "any") {
