@@ -119,7 +119,6 @@ class Diagnosis {
   uint64_t parameters_ = 0, moved_ = 0;
   uint64_t skipped_ = 0;  // steps in succession without any movement
   int64_t step_ = 0, previous_ = 0;
-  bool has_previous_ = false;
 };
 
 }  // namespace plumbline::watch
