@@ -8,6 +8,8 @@ the pairs. Timed is the whole step: forward, backward, optimizer; of plumbline a
 the step's files are written, which a training does not wait for. plumbline leaves nothing behind
 and is paired with steps of the same process; upstream's hooks stay: it is paired with a second one.
 
+Mode `black_box`: plumbline's black box, every step, with the rules it runs in the background.
+
 Mode `idle`: 1,000 parameters of one number each and step_interval 100; timed is what the two hooks
 of the optimizer's step cost at a step that is not collected, as a share of a step of 20 ms.
 
@@ -37,6 +39,7 @@ MODES = {
     "weights": GRADIENTS,
     "activations": ACTIVATIONS,
     "all": {**GRADIENTS, **ACTIVATIONS, "mv_distribution": True},
+    "black_box": {},
 }
 # Parameters of the reference model, and its modules that are called.
 PARAMETERS, MODULES = 39, 58
@@ -84,6 +87,25 @@ class Switch:
                 session._live.flush()
 
 
+class BoxSwitch:
+    """The same of a black box."""
+
+    def __init__(self, training: Any, work: Path) -> None:
+        from plumbline.pytorch import black_box
+
+        shutil.rmtree(work, ignore_errors=True)
+        self._box = black_box(training.model, training.optimizer, work / "out", budget=None)
+
+    def set(self, is_on: bool) -> None:
+        """The next step is looked at, or not."""
+        self._box._every = 1 if is_on else 0
+        self._box._arm()
+
+    def flush(self) -> None:
+        """Waits for the files."""
+        self._box._live.flush()
+
+
 def worker(tool: str, mode: str, work: Path) -> None:
     """A step per line on standard input, "on" or "off"; answers with its seconds."""
     answers = os.fdopen(os.dup(1), "w")
@@ -96,10 +118,13 @@ def worker(tool: str, mode: str, work: Path) -> None:
     reference_model.THREADS = int(os.environ.get("BENCH_THREADS", reference_model.THREADS))
     training = reference_model.build()
     monitor = None
-    if tool != "none":
+    if mode == "black_box" and tool != "none":
+        switch: Any = BoxSwitch(training, work)
+    elif tool != "none":
         monitor = monitor_of(tool, mode, work)
         monitor.set_monitor(training.model, grad_acc_steps=1, optimizer=training.optimizer)
-    switch = Switch(monitor)
+    if mode != "black_box":
+        switch = Switch(monitor)
     print("ready", file=answers, flush=True)
     for count, line in enumerate(sys.stdin):
         switch.set(line.strip() == "on")
@@ -143,6 +168,11 @@ class Worker:
 def check_rows(mode: str, work: Path) -> None:
     """RuntimeError unless the newest files hold the rows of one step."""
     [directory] = (work / "out").glob("*-rank0-*")
+    if mode == "black_box":
+        text = "".join(path.read_text() for path in directory.glob("grad_reduced_*.csv"))
+        if text.count("\n0,") < PARAMETERS:
+            raise RuntimeError(f"{directory}: no whole step of gradients")
+        return
     for kind, rows in EXPECTED_ROWS[mode].items():
         newest = max(directory.glob(f"{kind}_[0-9]*.csv"), key=lambda path: path.stat().st_mtime_ns)
         found = len(newest.read_text().splitlines()) - 1
@@ -226,7 +256,8 @@ def main() -> int:
             results.append(measure_idle(args.work / mode))
             print(f"{'plumbline':16}{mode:12} {results[-1]['us_per_step']} us per step", flush=True)
             continue
-        for tool in args.tool or ("plumbline", "upstream-1.2.2"):
+        tools = ("plumbline",) if mode == "black_box" else ("plumbline", "upstream-1.2.2")
+        for tool in args.tool or tools:
             steps = args.steps or (6 if tool.startswith("upstream") else 20)
             result = measure(tool, mode, steps, args.work / f"{tool}-{mode}")
             results.append(result)
