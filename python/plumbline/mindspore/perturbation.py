@@ -10,8 +10,8 @@ from typing import Any
 import mindspore as ms
 from mindspore import ops
 from mindspore.common import _no_grad
-from mindspore.common.api import _pynative_executor
 
+from plumbline.mindspore.executor import api
 from plumbline.mindspore.values import to_host
 
 _NARROW = tuple(getattr(ms, name) for name in ("float16", "bfloat16", "float8_e4m3fn",
@@ -123,9 +123,9 @@ class MindSporeRuns:
         self, run: Callable[[list[Any]], list[Any]], leaves: list[ms.Tensor], cotangents: Any
     ) -> list[Any]:
         """Of all outputs together, with ones in place of the gradients that arrive."""
-        _pynative_executor.set_enable_grad(True)
+        api._pynative_executor.set_enable_grad(True)
         try:
             way_back = ops.GradOperation(get_all=True)(lambda *inputs: tuple(run(list(inputs))))
             return list(way_back(*leaves))
         finally:
-            _pynative_executor.set_enable_grad(False)
+            api._pynative_executor.set_enable_grad(False)
