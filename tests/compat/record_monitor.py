@@ -9,10 +9,10 @@ import sys
 import torch
 
 os.environ["MONITOR_OUTPUT_DIR"] = sys.argv[2]  # read when the module is loaded
-try:
-    from plumbline.pytorch import TrainerMon
-except ImportError:
+try:  # upstream's environments hold plumbline too
     from msprobe.pytorch import TrainerMon
+except ImportError:
+    from plumbline.pytorch import TrainerMon
 
 torch.manual_seed(0)
 
