@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -92,35 +91,19 @@ def check(level: str, tool: str, rank: Path, step: int, gradients: dict[str, np.
             assert (signs == (gradient > 0)).all(), name
 
 
-class Worker:
+class Worker(tut.WorkerProcess):
     """A worker process."""
 
     def __init__(self, tool: str, level: str, work: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        python = tut.python_of(tool) if tool.startswith("upstream") else sys.executable
-        command = [python, "-W", "ignore", __file__, "--worker", tool, "--level", level,
-                   "--work", str(work)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-        self._read()
-
-    def _read(self) -> str:
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit("a worker ended early; set BENCH_SHOW_ERRORS=1 to see why")
-        return line
+        super().__init__([tut.python_of(tool), "-W", "ignore", __file__, "--worker", tool,
+                          "--level", level, "--work", str(work)], f"{tool} {level}")
 
     def block(self) -> float:
         """Seconds of a step, over a block of them."""
         time.sleep(0.02)  # lets the other process's idle threads fall asleep
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-        return json.loads(self._read())["s"]
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
+        return json.loads(self.ask("go"))["s"]
 
 
 def measure(tool: str, level: str, blocks: int, work: Path) -> dict:

@@ -76,33 +76,16 @@ def worker(tool: str, mode: str, work: Path) -> None:
               file=answers, flush=True)
 
 
-class Worker:
+class Worker(tut.WorkerProcess):
     """A worker process; `step` runs one step in it and returns the answer."""
 
     def __init__(self, tool: str, mode: str, python: str, work: Path):
-        command = [python, "-W", "ignore", __file__, "--worker", tool, "--mode", mode,
-                   "--work", str(work)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-        self._name = f"{tool} {mode}"
-        self._read()
-
-    def _read(self) -> str:
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self._name}: the worker ended early (status "
-                               f"{self._process.wait()}); set BENCH_SHOW_ERRORS=1 to see why")
-        return line
+        super().__init__([python, "-W", "ignore", __file__, "--worker", tool, "--mode", mode,
+                          "--work", str(work)], f"{tool} {mode}")
 
     def step(self, recording: bool = True) -> dict:
         time.sleep(PAUSE_S)
-        self._process.stdin.write("on\n" if recording else "off\n")
-        self._process.stdin.flush()
-        return json.loads(self._read())
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
+        return json.loads(self.ask("on" if recording else "off"))
 
 
 def check_result(tool: str, mode: str, work: Path, last_step: int, records: int) -> dict:

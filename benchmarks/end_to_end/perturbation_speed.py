@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -73,37 +72,19 @@ def worker(tool: str, section: dict[str, Any], work: Path, layers: int) -> None:
               flush=True)
 
 
-class Worker:
+class Worker(tut.WorkerProcess):
     """One worker process."""
 
     def __init__(self, tool: str, section: dict[str, Any], work: Path, layers: int) -> None:
         self.work = work
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        python = tut.python_of("plumbline" if tool == "none" else tool)
-        command = [python, "-W", "ignore", __file__, "--worker", tool, "--section",
-                   json.dumps(section), "--work", str(work), "--layers", str(layers)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-        self._read()
-
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the worker ended early (status {self._process.wait()})")
-        return line
+        super().__init__([tut.python_of(tool), "-W", "ignore", __file__, "--worker", tool,
+                          "--section", json.dumps(section), "--work", str(work), "--layers",
+                          str(layers)], tool)
 
     def step(self, word: str) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(word + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._read())
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        return json.loads(self.ask(word))
 
 
 def calls_of(work: Path) -> int:

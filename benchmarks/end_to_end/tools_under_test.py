@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,42 @@ def python_of(tool: str) -> str:
             raise SystemExit(f"{path}: missing. Run tools/bootstrap.sh upstream")
         return str(path)
     return sys.executable
+
+
+class WorkerProcess:
+    """A benchmark's own worker: a line goes in, a line comes back.
+
+    Args:
+        command: of the worker, which prints a line when it is ready.
+        name: for messages.
+    """
+
+    def __init__(self, command: list[str], name: str) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         text=True)
+        self._name = name
+        self._read()
+
+    def ask(self, line: str) -> str:
+        """What the worker answers."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._name}: the worker ended early (status "
+                               f"{self._process.wait()}); set BENCH_SHOW_ERRORS=1 to see why")
+        return line
 
 
 def write_config(path: Path, mode: str, dump_path: Path) -> None:

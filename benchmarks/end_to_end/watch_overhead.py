@@ -25,7 +25,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -135,34 +134,17 @@ def worker(tool: str, mode: str, work: Path) -> None:
         print(time.perf_counter() - began, file=answers, flush=True)
 
 
-class Worker:
+class Worker(tut.WorkerProcess):
     """A worker process."""
 
     def __init__(self, tool: str, mode: str, work: Path) -> None:
-        command = [tut.python_of(tool), "-W", "ignore", __file__, "--worker", tool, "--mode", mode,
-                   "--work", str(work)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True)
-        self._read()
-
-    def _read(self) -> str:
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the worker ended early (status {self._process.wait()}); set "
-                               "BENCH_SHOW_ERRORS=1 to see why")
-        return line
+        super().__init__([tut.python_of(tool), "-W", "ignore", __file__, "--worker", tool, "--mode",
+                          mode, "--work", str(work)], f"{tool} {mode}")
 
     def step(self, word: str) -> float:
         """Seconds of one step."""
         time.sleep(PAUSE_S)
-        self._process.stdin.write(word + "\n")
-        self._process.stdin.flush()
-        return float(self._read())
-
-    def close(self) -> None:
-        """Ends the process."""
-        self._process.stdin.close()
-        self._process.wait()
+        return float(self.ask(word))
 
 
 def check_rows(mode: str, work: Path) -> None:
