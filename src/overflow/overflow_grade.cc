@@ -17,6 +17,7 @@
 #include "formats/json/json_feed.h"
 #include "load/rank_scan.h"
 #include "overflow/steps_to_check.h"
+#include "record/recorded_number.h"
 #include "record/run_files.h"
 
 namespace plumbline {
@@ -88,9 +89,7 @@ std::optional<double> LargestNorm(const Value* value) {
     const auto* tensor = member.As<TensorRecord>();
     if (tensor == nullptr) return;
     if (tensor->type != "torch.Tensor" && tensor->type != "mindspore.Tensor") return;
-    std::optional<double> norm;
-    if (const auto* real = std::get_if<double>(&tensor->norm)) norm = *real;
-    if (const auto* whole = std::get_if<int64_t>(&tensor->norm)) norm = static_cast<double>(*whole);
+    const std::optional<double> norm = NumberOf(tensor->norm);
     if (norm && !std::isnan(*norm)) largest = std::max(largest.value_or(*norm), *norm);
   };
   if (value == nullptr) return largest;

@@ -11,16 +11,11 @@
 #include "formats/json/dump_json.h"
 #include "overflow/result_bounds.h"
 #include "plumbline/record.h"
+#include "record/recorded_number.h"
 #include "tensor/float_range.h"
 
 namespace plumbline {
 namespace {
-
-std::optional<double> NumberOf(const Statistic& statistic) {
-  if (const auto* real = std::get_if<double>(&statistic)) return *real;
-  if (const auto* integer = std::get_if<int64_t>(&statistic)) return static_cast<double>(*integer);
-  return std::nullopt;
-}
 
 // The statistic where it is finite, else that of the finite elements.
 std::optional<double> FiniteOf(const Statistic& statistic,

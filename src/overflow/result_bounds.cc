@@ -11,6 +11,7 @@
 #include "formats/json/dump_json.h"
 #include "load/rank_scan.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "tensor/float_range.h"
 
 namespace plumbline {
@@ -30,11 +31,7 @@ struct Operand {
 using Operands = std::vector<Operand>;
 
 std::optional<double> FiniteNumber(const Statistic& statistic) {
-  std::optional<double> number;
-  if (const auto* real = std::get_if<double>(&statistic)) number = *real;
-  if (const auto* integer = std::get_if<int64_t>(&statistic)) {
-    number = static_cast<double>(*integer);
-  }
+  const std::optional<double> number = NumberOf(statistic);
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "plumbline/compare.h"
+#include "plumbline/record.h"
 
 namespace plumbline {
 
@@ -16,6 +17,19 @@ inline std::optional<double> NumberOf(const Recorded& recorded) {
   if (const auto* v = std::get_if<double>(&recorded)) return *v;
   if (const auto* v = std::get_if<int64_t>(&recorded)) return static_cast<double>(*v);
   return std::nullopt;
+}
+
+// The same of a statistic.
+inline std::optional<double> NumberOf(const Statistic& statistic) {
+  if (const auto* v = std::get_if<double>(&statistic)) return *v;
+  if (const auto* v = std::get_if<int64_t>(&statistic)) return static_cast<double>(*v);
+  return std::nullopt;
+}
+
+// The same with truth values as 0 and 1.
+inline std::optional<double> NumberOrTruth(const Statistic& statistic) {
+  if (const auto* v = std::get_if<bool>(&statistic)) return *v ? 1.0 : 0.0;
+  return NumberOf(statistic);
 }
 
 }  // namespace plumbline

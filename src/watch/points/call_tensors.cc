@@ -6,6 +6,7 @@
 
 #include "base/text/text_parts.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "watch/points/recording.h"
 
 namespace plumbline::watch {
@@ -22,13 +23,6 @@ bool IsActivation(std::string_view op) {
 }
 
 namespace {
-
-std::optional<double> RealOf(const Statistic& statistic) {
-  if (const auto* real = std::get_if<double>(&statistic)) return *real;
-  if (const auto* whole = std::get_if<int64_t>(&statistic)) return static_cast<double>(*whole);
-  if (const auto* truth = std::get_if<bool>(&statistic)) return *truth ? 1.0 : 0.0;
-  return std::nullopt;
-}
 
 std::optional<int64_t> WholeOf(const Statistic& statistic) {
   const auto* whole = std::get_if<int64_t>(&statistic);
@@ -78,16 +72,16 @@ RecordedStatistics StatisticsOf(const TensorRecord& record, bool by_plumbline) {
   RecordedStatistics out;
   out.dtype = ParseDType(record.dtype_text);
   out.shape = record.shape;
-  out.max = RealOf(record.max);
-  out.min = RealOf(record.min);
-  out.mean = RealOf(record.mean);
-  out.norm = RealOf(record.norm);
+  out.max = NumberOrTruth(record.max);
+  out.min = NumberOrTruth(record.min);
+  out.mean = NumberOrTruth(record.mean);
+  out.norm = NumberOrTruth(record.norm);
   // Of a tensor without dimensions it is the value itself.
   if (out.norm && record.shape.empty()) out.norm = std::fabs(*out.norm);
   out.whole_max = WholeOf(record.max);
   out.whole_min = WholeOf(record.min);
-  if (record.max_finite) out.finite_max = RealOf(*record.max_finite);
-  if (record.min_finite) out.finite_min = RealOf(*record.min_finite);
+  if (record.max_finite) out.finite_max = NumberOrTruth(*record.max_finite);
+  if (record.min_finite) out.finite_min = NumberOrTruth(*record.min_finite);
   out.nan_count = CountOf(record.nan_count);
   out.inf_count = CountOf(record.inf_count);
   out.zero_count = CountOf(record.zero_count);

@@ -19,6 +19,7 @@
 #include "load/graph_index.h"
 #include "load/name_mapping.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "watch/points/graph_trace.h"
 #include "watch/points/recording.h"
 
@@ -74,13 +75,6 @@ TensorKinds KindsOf(std::string_view kernel, std::string_view op_type) {
   return kinds;
 }
 
-std::optional<double> NumberIn(const Statistic& statistic) {
-  if (const auto* real = std::get_if<double>(&statistic)) return *real;
-  if (const auto* truth = std::get_if<bool>(&statistic)) return *truth ? 1.0 : 0.0;
-  if (const auto* whole = std::get_if<int64_t>(&statistic)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
-
 std::optional<uint64_t> Natural(const std::optional<int64_t>& count) {
   return count ? std::optional(static_cast<uint64_t>(*count)) : std::nullopt;
 }
@@ -101,10 +95,10 @@ RecordedStatistics FromRow(const load::StatisticRow& row) {
   const TensorRecord& tensor = row.tensor;
   out.dtype = ParseDType(tensor.dtype_text);
   out.shape = tensor.shape;
-  out.max = NumberIn(tensor.max);
-  out.min = NumberIn(tensor.min);
-  out.mean = NumberIn(tensor.mean);
-  out.norm = NumberIn(tensor.norm);
+  out.max = NumberOrTruth(tensor.max);
+  out.min = NumberOrTruth(tensor.min);
+  out.mean = NumberOrTruth(tensor.mean);
+  out.norm = NumberOrTruth(tensor.norm);
   out.nan_count = Natural(row.counts.nan);
   out.inf_count = Natural(row.counts.inf);
   out.zero_count = Natural(row.counts.zero);
