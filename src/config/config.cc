@@ -181,12 +181,9 @@ using settings::Option;
 using settings::ParseJson;
 
 // Applies the rows of one section in order. Values that are null, and absent keys, keep the default
-// in Config. All errors go to `errors`; without it the message has all of them, and the code is that
-// of the first.
-Status ApplySection(std::string_view section, const Json& object, Config& config,
-                    std::vector<Error>* errors = nullptr) {
-  std::vector<Error> own;
-  std::vector<Error>& found = errors == nullptr ? own : *errors;
+// in Config. All errors.
+std::vector<Error> ApplySection(std::string_view section, const Json& object, Config& config) {
+  std::vector<Error> errors;
   const settings::Sections bit = settings::SectionNamed(section);
   for (const Option& option : settings::Options()) {
     if ((option.sections & bit) == 0) continue;
@@ -195,23 +192,9 @@ Status ApplySection(std::string_view section, const Json& object, Config& config
     const std::string field =
         section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
     const Status applied = option.apply(field, *value, config);
-    if (!applied) found.push_back(applied.error());
+    if (!applied) errors.push_back(applied.error());
   }
-  if (own.empty()) return {};
-  std::string message;
-  for (const Error& error : own) message += (message.empty() ? "" : "; ") + error.message();
-  return Error(own.front().code(), std::move(message));
-}
-
-// The section of task free_benchmark, whose errors are told all at once.
-Status ApplyPerturbations(const Json* values, Config& config) {
-  std::vector<Error> errors;
-  if (values != nullptr) {
-    PL_TRY(ApplySection(TaskName(config.task), *values, config, &errors));
-  }
-  for (Error& error : settings::WrongPerturbations(config)) errors.push_back(std::move(error));
-  if (!errors.empty()) return settings::Joined(errors);
-  return {};
+  return errors;
 }
 
 // Puts the constructor's arguments over the file's values. Empty texts do not count as given.
@@ -239,19 +222,19 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
     if (value != nullptr && *value == Json("")) json.Remove(key);
   }
   settings::WarnOfUnknownKeys("", json, config.warnings);
-  PL_TRY(ApplySection("", json, config));
+  PL_TRY(settings::AllOf(ApplySection("", json, config)));
   const std::string_view section = TaskName(config.task);
-  const Json* values = json.Find(section);
-  if (values != nullptr && values->is_null()) values = nullptr;
-  if (values != nullptr) {
+  const Json* const values = json.Find(section);
+  std::vector<Error> errors;
+  if (values != nullptr && !values->is_null()) {
     if (!values->is_object()) return Invalid(section, *values, "an object { ... }");
     settings::WarnOfUnknownKeys(section, *values, config.warnings);
+    errors = ApplySection(section, *values, config);
   }
   if (config.task == Task::kFreeBenchmark) {
-    PL_TRY(ApplyPerturbations(values, config));
-  } else if (values != nullptr) {
-    PL_TRY(ApplySection(section, *values, config));
+    for (Error& error : settings::WrongPerturbations(config)) errors.push_back(std::move(error));
   }
+  PL_TRY(settings::AllOf(errors));
   PL_TRY(settings::Reconcile(config));
   PL_TRY(CheckDumpPath(config.dump_path));
   PL_TRY(Selection::Create(config));

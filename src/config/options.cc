@@ -81,6 +81,13 @@ Error Invalid(std::string_view field, const Json& value, std::string_view expect
                fmt::format("{}: is {} (expected {})", field, shown, expected));
 }
 
+Status AllOf(const std::vector<Error>& errors) {
+  if (errors.empty()) return {};
+  std::string text;
+  for (const Error& error : errors) text += (text.empty() ? "" : "; ") + error.message();
+  return Error(errors.front().code(), std::move(text));
+}
+
 Error NotBuilt(std::string_view field, std::string_view value, std::string_view expected) {
   return Error(ErrorCode::kUnsupported,
                fmt::format("{}: \"{}\" is not built yet. Use {}", field, value, expected));

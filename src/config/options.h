@@ -28,6 +28,8 @@ std::string UnknownKeyWarning(std::string_view section, std::string_view key,
 using Json = json::Value;
 
 Error Invalid(std::string_view field, const Json& value, std::string_view expected);
+// Nothing, or one error of several: the code of the first, their sentences one after the other.
+Status AllOf(const std::vector<Error>& errors);
 // kUnsupported: a valid value that this version does not act on.
 Error NotBuilt(std::string_view field, std::string_view value, std::string_view expected);
 

@@ -211,13 +211,4 @@ std::vector<Error> WrongOnMindSpore(Config& config) {
   return errors;
 }
 
-Error Joined(const std::vector<Error>& errors) {
-  std::string text;
-  for (const Error& error : errors) {
-    if (!text.empty()) text += "; ";
-    text += error.message();
-  }
-  return Error(errors.front().code(), std::move(text));
-}
-
 }  // namespace plumbline::settings

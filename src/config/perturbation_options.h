@@ -30,9 +30,6 @@ std::vector<Error> WrongPerturbations(const Config& config);
 // What MindSpore does not have; options without effect there are added to config.warnings.
 std::vector<Error> WrongOnMindSpore(Config& config);
 
-// One error of several: their sentences one after the other.
-Error Joined(const std::vector<Error>& errors);
-
 }  // namespace plumbline::settings
 
 #endif  // PLUMBLINE_CONFIG_PERTURBATION_OPTIONS_H_

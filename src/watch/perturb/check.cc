@@ -63,10 +63,7 @@ Check::Check(Config config, bool is_mindspore)
 Result<std::unique_ptr<Check>> Check::Create(Config config, std::string_view framework) {
   const bool is_mindspore = framework == "mindspore";
   config.warnings.clear();
-  if (is_mindspore) {
-    const std::vector<Error> errors = settings::WrongOnMindSpore(config);
-    if (!errors.empty()) return settings::Joined(errors);
-  }
+  if (is_mindspore) PL_TRY(settings::AllOf(settings::WrongOnMindSpore(config)));
   std::unique_ptr<Check> check(new Check(std::move(config), is_mindspore));
   const std::string& path = check->config().threshold_file;
   if (path.empty()) return check;
