@@ -31,6 +31,9 @@ class Window:
     recording derives from this class; what it has not says so.
     """
 
+    without = "on static graphs"
+    """Where what this class itself does has no effect, for warnings."""
+
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._warned: set[str] = set()
@@ -41,19 +44,19 @@ class Window:
     def set_init_step(self, step: int) -> None: ...
 
     def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None:
-        self.warn_once("register_custom_api(): has no effect on static graphs")
+        self.warn_once(f"register_custom_api(): has no effect {self.without}")
 
     def restore_custom_api(self, module: Any, api: str) -> None: ...
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
-        self.warn_once("save(): has no effect on static graphs")
+        self.warn_once(f"save(): has no effect {self.without}")
 
     def monitor(self, model: Any) -> None:
         """Nothing: task grad_probe has a window of its own."""
 
     def dump_one_module(self, module: Any, name: str) -> None:
         """Records only `module`, under `name`, until called with None."""
-        self.warn_once("module_dump(): has no effect on static graphs. set_dump() marks cells")
+        self.warn_once(f"module_dump(): has no effect {self.without}")
 
     @property
     def run_directory(self) -> str:

@@ -233,9 +233,13 @@ class DebuggerBase:
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """How this process is recorded; a framework that has another way overrides it."""
-        if _core.asks_for_grad_probe(*settings):
-            return GradWindow(settings, self._adapter)
-        if _core.load_config(*settings).task == "free_benchmark":
+        return self._window_for(_core.load_config(*settings), settings, model)
+
+    def _window_for(self, config: _core.Config, settings: Settings, model: Any) -> Window:
+        """The window of the configuration's task."""
+        if config.task == "grad_probe":
+            return GradWindow(config, self._adapter)
+        if config.task == "free_benchmark":
             return PerturbationWindow(settings, self._adapter, model)
         return CallWindow(settings, self._adapter, model)
 

@@ -19,6 +19,8 @@ class TraceWindow(Window):
         model: of the debugger's constructor; `start(model=...)` wins.
     """
 
+    without = "with overflow_check.mode \"trace\""
+
     def __init__(self, config: _core.Config, make_tracer: Callable[..., Any],
                  rank: Callable[[], int | None], model: Any = None) -> None:
         super().__init__()
@@ -34,7 +36,7 @@ class TraceWindow(Window):
 
     def start(self, model: Any, tokens: tuple[int, int] | None, rank_id: int | None) -> None:
         if tokens is not None:
-            self.warn_once("token_range has no effect with overflow_check.mode \"trace\"")
+            self.warn_once(f"token_range has no effect {self.without}")
         self._model = self._model if model is None else model
         if self._model is None:
             raise ValueError("start(): the model is missing. With overflow_check.mode \"trace\" "
@@ -63,15 +65,6 @@ class TraceWindow(Window):
 
     def set_init_step(self, step: int) -> None:
         self._step = step
-
-    def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None:
-        self.warn_once("register_custom_api(): has no effect with overflow_check.mode \"trace\"")
-
-    def save(self, variable: Any, name: str, save_backward: bool) -> None:
-        self.warn_once("save(): has no effect with overflow_check.mode \"trace\"")
-
-    def dump_one_module(self, module: Any, name: str) -> None:
-        self.warn_once("module_dump(): has no effect with overflow_check.mode \"trace\"")
 
     @property
     def run_directory(self) -> str:

@@ -82,6 +82,9 @@ class GraphWindow(Window):
         if not self._run.set_first_iteration(step) and not graph_mode.set_first_iteration(step):
             self.warn_once("set_init_step(): has no effect. Call it before start()")
 
+    def dump_one_module(self, module: Any, name: str) -> None:
+        self.warn_once(f"module_dump(): has no effect {self.without}. set_dump() marks cells")
+
     @property
     def run_directory(self) -> str:
         """What MindSpore writes of this rank."""

@@ -48,11 +48,10 @@ class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
     _adapter = _adapter
 
-    def _new_window(self, settings: Settings, model: Any) -> Window:
-        config = _core.load_config(*settings)
+    def _window_for(self, config: _core.Config, settings: Settings, model: Any) -> Window:
         if config.traces_frames:
             return TraceWindow(config, __getattr__("OverflowTracer"), self._adapter.rank, model)
-        return super()._new_window(settings, model)
+        return super()._window_for(config, settings, model)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

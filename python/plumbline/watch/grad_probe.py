@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from plumbline import _core
 from plumbline.adapter import Adapter
-from plumbline.call_window import Settings, Window
+from plumbline.call_window import Window
 
 
 class Gradients(Protocol):
@@ -36,9 +36,10 @@ class Gradients(Protocol):
 class GradWindow(Window):
     """Hands gradients to the native probe. Training goes on whatever becomes of them."""
 
-    def __init__(self, settings: Settings, adapter: Adapter) -> None:
+    without = "with task grad_probe"
+
+    def __init__(self, config: _core.Config, adapter: Adapter) -> None:
         super().__init__()
-        config = _core.load_config(*settings)
         for warning in config.warnings:
             _core.log_warning(warning)
         self._adapter = adapter
@@ -62,15 +63,6 @@ class GradWindow(Window):
     def set_init_step(self, step: int) -> None:
         if not self._probe.set_first_step(step):
             self.warn_once("set_init_step(): has no effect. Call it before the first step")
-
-    def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None:
-        self.warn_once("register_custom_api(): has no effect with task grad_probe")
-
-    def save(self, variable: Any, name: str, save_backward: bool) -> None:
-        self.warn_once("save(): has no effect with task grad_probe")
-
-    def dump_one_module(self, module: Any, name: str) -> None:
-        self.warn_once("module_dump(): has no effect with task grad_probe")
 
     @property
     def run_directory(self) -> str:
