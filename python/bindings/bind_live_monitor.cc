@@ -27,11 +27,9 @@ namespace {
 using watch::MonitorConfig;
 
 MonitorKind KindNamed(std::string_view name) {
-  auto found = std::ranges::find(kMonitorKinds, name, &MonitorKindInfo::file);
-  if (found == kMonitorKinds.end()) {
-    found = std::ranges::find(kMonitorKinds, name, &MonitorKindInfo::tag);
-  }
-  if (found == kMonitorKinds.end()) throw nb::value_error("no such kind of values");
+  const MonitorKindInfo* found = MonitorKindOfFile(name);
+  if (found == nullptr) found = MonitorKindOfTag(name);
+  if (found == nullptr) throw nb::value_error("no such kind of values");
   return found->kind;
 }
 

@@ -33,15 +33,6 @@ std::vector<OpenCall>& OpenCalls() {
   return *calls;
 }
 
-// Marks plumbline's own work for recorders on this thread.
-class OwnWork {
- public:
-  OwnWork() { ++ThisThread().in_tool; }
-  ~OwnWork() { --ThisThread().in_tool; }
-  OwnWork(const OwnWork&) = delete;
-  OwnWork& operator=(const OwnWork&) = delete;
-};
-
 // All tensors in a value, in their order.
 void Collect(PyObject* value, const LiveMonitor& monitor, int depth,
              std::vector<PyObject*>* found) {
@@ -153,6 +144,7 @@ void AddSide(LiveMonitor& monitor, const WatchedModule& module, const Side& side
     monitor.Add(side.kind, name, call.first, element);
   }
 }
+
 }  // namespace
 
 LiveMonitor::LiveMonitor(FrameworkTypes types, FrameworkHooks hooks,
@@ -240,29 +232,13 @@ watch::TensorValues LiveMonitor::MeasureAny(PyObject* value, double zero_bound, 
   watch::TensorValues values = watch::NoValues();
   const OwnWork own_work;
   RunGuarded(*this, [&] {
-    PyTypeObject* type = Py_TYPE(value);
-    const bool is_plain = type == reinterpret_cast<PyTypeObject*>(types_.tensor) ||
-                          type == reinterpret_cast<PyTypeObject*>(hooks_.parameter_type);
     HostTensor host;
-    if (is_plain && reader_.Read(value, &host) && host.on_host && !IsLazy(value, host.dtype)) {
-      values = MeasureMemory(value, host, zero_bound, may_cache);
-      return;
-    }
-    nb::object source = nb::borrow(value);
-    if (!is_plain || !host.on_host) {
-      if (!is_plain) source = Readable(value);
-    }
-    if (!source.is_valid()) {
-      CountLoss("tensors_unreadable", "a tensor without values");
-      return;
-    }
-    const nb::object copy =
-        nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
-    HostTensor copied;
-    if (reader_.Read(copy.ptr(), &copied) && copied.on_host) {
-      values = MeasureMemory(copy.ptr(), copied, zero_bound, /*may_cache=*/false);
+    const nb::object source = OnHost(value, &host);
+    if (source.is_valid()) {
+      values =
+          MeasureMemory(source.ptr(), host, zero_bound, may_cache && source.is(nb::handle(value)));
     } else {
-      CountLoss("tensors_unreadable", "a tensor whose memory cannot be read");
+      CountLoss("tensors_unreadable", "a tensor whose values cannot be read");
     }
   });
   return values;
@@ -270,10 +246,12 @@ watch::TensorValues LiveMonitor::MeasureAny(PyObject* value, double zero_bound, 
 
 nb::object LiveMonitor::OnHost(PyObject* tensor, HostTensor* host) {
   if (!IsTensor(tensor)) return {};
-  if (reader_.Read(tensor, host) && host->on_host && !IsLazy(tensor, host->dtype)) {
-    return nb::borrow(tensor);
-  }
-  const nb::object source = Readable(tensor);
+  PyTypeObject* type = Py_TYPE(tensor);
+  const bool is_plain = type == reinterpret_cast<PyTypeObject*>(types_.tensor) ||
+                        type == reinterpret_cast<PyTypeObject*>(hooks_.parameter_type);
+  const bool has_memory = is_plain && reader_.Read(tensor, host);
+  if (has_memory && host->on_host && !IsLazy(tensor, host->dtype)) return nb::borrow(tensor);
+  const nb::object source = has_memory ? nb::borrow(tensor) : Readable(tensor);
   if (!source.is_valid()) return {};
   nb::object copy = nb::steal(CheckedPython(PyObject_CallOneArg(hooks_.to_host, source.ptr())));
   return reader_.Read(copy.ptr(), host) && host->on_host ? copy : nb::object();

@@ -16,15 +16,6 @@ namespace {
 constexpr int kMaxNesting = 16;
 constexpr size_t kUnlockFromBytes = size_t{1} << 20;
 
-// What runs meanwhile is no call of the training: a recorder does not record it.
-class TracerWork {
- public:
-  TracerWork() { ++ThisThread().in_tool; }
-  ~TracerWork() { --ThisThread().in_tool; }
-  TracerWork(const TracerWork&) = delete;
-  TracerWork& operator=(const TracerWork&) = delete;
-};
-
 bool IsEmpty(const HostTensor& host) { return host.view().element_count() == 0; }
 
 std::string TypeNameOf(PyObject* object) {
@@ -66,7 +57,7 @@ ModelTracer::~ModelTracer() {
 TraceReport ModelTracer::Frame(std::string name, bool is_root, PyObject* module, PyObject* args,
                                PyObject* output) {
   if (trace_.is_over()) return {};
-  const TracerWork own;
+  const OwnWork own;
   OpenFrame open;
   open.frame.module = std::move(name);
   open.frame.type = TypeNameOf(module);
@@ -88,7 +79,7 @@ TraceReport ModelTracer::Frame(std::string name, bool is_root, PyObject* module,
 
 TraceReport ModelTracer::EndEarly() {
   if (trace_.is_over()) return {};
-  const TracerWork own;
+  const OwnWork own;
   const TraceReport report = trace_.Settle(ReadAwaited());
   trace_.Drop();
   return report;

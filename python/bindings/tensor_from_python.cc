@@ -281,7 +281,7 @@ bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
     Py_XDECREF(capsule);
     return false;
   }
-  out->capsule = capsule;  // its destructor releases the memory when the view is done
+  Py_XSETREF(out->capsule, capsule);  // whose end releases the memory when the view is done
   return Fill(managed->tensor, out);
 }
 

@@ -41,6 +41,16 @@ struct ThreadState : capture::ThreadState {
 };
 ThreadState& ThisThread();
 
+// While it lives, what runs on this thread is plumbline's own: no recorder records it. Unlike
+// InTool for those who have no step of a recorder to be inside of.
+class OwnWork {
+ public:
+  OwnWork() { ++ThisThread().in_tool; }
+  ~OwnWork() { --ThisThread().in_tool; }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+};
+
 }  // namespace plumbline::python
 
 #endif  // PLUMBLINE_PYTHON_BINDINGS_THREAD_STATE_H_

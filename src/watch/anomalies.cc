@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -11,6 +10,7 @@
 
 #include "base/file/file.h"
 #include "base/text/json.h"
+#include "formats/table/monitor_kinds.h"
 
 namespace plumbline {
 namespace {
@@ -18,17 +18,12 @@ namespace {
 constexpr std::string_view kInputName = "anomaly.json";
 constexpr std::string_view kOutputName = "anomaly_analyse.json";
 
-enum class TrainStage : uint8_t { kForward, kBackward, kOptimizer };
-
 // By what the tag ends with: "0:fc1.weight/rank0/post_grad".
 TrainStage StageOf(std::string_view tag) {
-  constexpr std::array<std::string_view, 4> kBackward = {"actv_grad", "pre_grad", "post_grad",
-                                                         "acc_grad"};
   const size_t slash = tag.rfind('/');
-  const std::string_view kind = slash == std::string_view::npos ? tag : tag.substr(slash + 1);
-  if (kind == "actv") return TrainStage::kForward;
-  return std::ranges::find(kBackward, kind) != kBackward.end() ? TrainStage::kBackward
-                                                               : TrainStage::kOptimizer;
+  const MonitorKindInfo* kind =
+      MonitorKindOfTag(slash == std::string_view::npos ? tag : tag.substr(slash + 1));
+  return kind == nullptr ? TrainStage::kOptimizer : kind->stage;
 }
 
 auto OrderOf(const Anomaly& anomaly) {

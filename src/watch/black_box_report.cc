@@ -14,6 +14,7 @@
 #include "base/file/file.h"
 #include "base/text/json.h"
 #include "base/text/number_text.h"
+#include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
 #include "watch/live/black_box.h"
 
@@ -43,11 +44,6 @@ struct RankSteps {
   }
 };
 
-const MonitorKindInfo* KindOfFile(const std::string& kind) {
-  const auto found = std::ranges::find(kMonitorKinds, kind, &MonitorKindInfo::file);
-  return found == kMonitorKinds.end() ? nullptr : &*found;
-}
-
 // The value of each statistic of a row; those that are no op of a black box are left out.
 watch::TensorValues ValuesOfRow(std::span<const std::string> statistics,
                                 const load::MonitorRow& row) {
@@ -65,7 +61,7 @@ watch::TensorValues ValuesOfRow(std::span<const std::string> statistics,
 Status ReadSteps(const std::string& directory, RankSteps* out, std::vector<std::string>* warnings) {
   PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory));
   for (const load::MonitorFile& file : files) {
-    const MonitorKindInfo* info = KindOfFile(file.kind);
+    const MonitorKindInfo* info = MonitorKindOfFile(file.kind);
     if (info == nullptr) continue;
     uint32_t call = 0;
     const auto visit = [&](std::span<const std::string> statistics,
@@ -176,27 +172,26 @@ void CompareRanks(const std::vector<BlackBoxRank>& ranks, const std::vector<Rank
   }
 }
 
-std::optional<double> LossAt(const std::string& directory, int64_t step) {
-  RankSteps steps;
-  std::vector<std::string> ignored;
-  if (!ReadSteps(directory, &steps, &ignored)) return std::nullopt;
-  const auto found = steps.steps.find(step);
-  if (found == steps.steps.end()) return std::nullopt;
-  for (const watch::Row& row : found->second.of(MonitorKind::kOther)) {
-    if (row.name->text == watch::kLossRow) return row.values.of(Op::kMean);
+std::map<int64_t, double> LossesOf(const RankSteps& steps) {
+  std::map<int64_t, double> losses;
+  for (const auto& [step, rows] : steps.steps) {
+    const auto& other = rows.of(MonitorKind::kOther);
+    const auto loss = std::ranges::find_if(
+        other, [](const watch::Row& row) { return row.name->text == watch::kLossRow; });
+    if (loss != other.end()) losses[step] = loss->values.of(Op::kMean);
   }
-  return std::nullopt;
+  return losses;
 }
 
 std::string LossText(const BlackBoxReport& report, const RankFinding& first) {
   const auto rank = std::ranges::find(report.ranks, first.rank, &BlackBoxRank::rank);
   if (rank == report.ranks.end()) return "";
   const int64_t step = first.finding.step;
-  const auto before = LossAt(rank->directory, step - 1);
-  const auto now = LossAt(rank->directory, step);
-  if (!before || !now) return "";
-  return fmt::format("  loss: {:.6g} at step {}, {:.6g} at step {}\n", *before, step - 1, *now,
-                     step);
+  const auto before = rank->losses.find(step - 1);
+  const auto now = rank->losses.find(step);
+  if (before == rank->losses.end() || now == rank->losses.end()) return "";
+  return fmt::format("  loss: {:.6g} at step {}, {:.6g} at step {}\n", before->second, step - 1,
+                     now->second, step);
 }
 
 // What came of it: the first later finding of each other kind, in one line.
@@ -255,7 +250,7 @@ Result<BlackBoxReport> ExplainBlackBox(const std::string& path) {
     }
     report.ranks.push_back({directory.rank, directory.path, EndOf(directory.path),
                             read.steps.size(), read.steps.begin()->first,
-                            read.steps.rbegin()->first});
+                            read.steps.rbegin()->first, LossesOf(read)});
     watch::Diagnosis diagnosis;
     for (const auto& [step, rows] : read.steps) {
       for (Finding& finding : diagnosis.Look(rows)) {

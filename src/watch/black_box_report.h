@@ -4,6 +4,7 @@
 #define PLUMBLINE_WATCH_BLACK_BOX_REPORT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct BlackBoxRank {
   std::string ended;  // as it said itself; empty: it was killed, or runs
   uint64_t steps = 0;
   int64_t first_step = 0, last_step = 0;
+  std::map<int64_t, double> losses;  // by step
 };
 
 struct BlackBoxReport {

@@ -21,6 +21,7 @@
 #include "load/detect.h"
 #include "load/rank_directories.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "record/run_files.h"
 
 namespace plumbline {
@@ -305,17 +306,8 @@ std::string MapName(std::string name, const NameMapping& mapping) {
 }
 
 std::optional<double> TrendValue(const Statistic& statistic) {
-  double value = 0;
-  if (const auto* real = std::get_if<double>(&statistic)) {
-    value = *real;
-  } else if (const auto* whole = std::get_if<int64_t>(&statistic)) {
-    value = static_cast<double>(*whole);
-  } else if (const auto* truth = std::get_if<bool>(&statistic)) {
-    value = *truth ? 1 : 0;
-  } else {
-    return std::nullopt;
-  }
-  return TrendValue(value);
+  const std::optional<double> value = NumberOrTruth(statistic);
+  return value ? TrendValue(*value) : std::nullopt;
 }
 
 std::optional<double> TrendValue(double value) {

@@ -17,6 +17,7 @@
 #include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "formats/table/event_file.h"
+#include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
 
 namespace plumbline {
@@ -158,7 +159,7 @@ class EventImport {
 
   Status AddRow(const MonitorRow& row, const std::vector<std::string>& statistics,
                 event_file::Writer& writer) {
-    const bool has_micro_steps = job_.kind == "actv" || job_.kind == "actv_grad";
+    const bool has_micro_steps = HasMicroSteps(job_.kind);
     const std::string micro = has_micro_steps ? fmt::format(":micro{}", row.micro_step) : "";
     const std::string start = fmt::format("vp{}:{}{}/", row.vpp_stage, row.name, micro);
     for (size_t i = 0; i < statistics.size(); ++i) {

@@ -18,6 +18,7 @@
 #include "base/process/log.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
 #include "watch/anomalies.h"
 
@@ -71,20 +72,10 @@ std::string KeyOf(std::string_view kind, int64_t vpp_stage, std::string_view nam
 
 // The tag of an alert -> the key of its curve. 1.2.2 gives activations and their gradients one tag.
 std::string KeyOfTag(std::string_view tag) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOfTag = {
-      {{"actv", "actv"},
-       {"actv_grad", "actv_grad"},
-       {"pre_grad", "grad_unreduced"},
-       {"acc_grad", "grad_unreduced"},
-       {"post_grad", "grad_reduced"},
-       {"exp_avg", "exp_avg"},
-       {"exp_avg_sq", "exp_avg_sq"},
-       {"mg_direction", "other"}}};
   const size_t end = tag.rfind('/');
   const std::string_view last = end == std::string_view::npos ? "param" : tag.substr(end + 1);
-  const auto known =
-      std::ranges::find(kOfTag, last, &std::pair<std::string_view, std::string_view>::first);
-  const std::string_view kind = known == kOfTag.end() ? last : known->second;
+  const MonitorKindInfo* const known = MonitorKindOfTag(last);
+  const std::string_view kind = known == nullptr ? last : known->file;
   std::string_view name = tag.substr(0, std::min(tag.find('/'), tag.size()));
   const size_t colon = name.find(':');
   const auto stage =

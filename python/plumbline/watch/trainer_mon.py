@@ -224,7 +224,6 @@ class _Session:
         self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
         self._handles: list[Handle] = []
-        self._names: dict[Any, str] = {}
         self._parameters: list[tuple[Any, _core.WatchedName]] = []
         self._structure: ModuleStructure | None = None
         self._told: set[str] = set()
@@ -302,18 +301,8 @@ class _Session:
             self._idle_until = 0 if self._owner.is_dynamic else _NEVER
             self._disarm()
 
-    def _is_collected(self) -> bool:
-        config = self._config
-        rank = self._parts.rank() or 0
-        if not self._is_on or (config.ranks and rank not in config.ranks):
-            return False
-        first = max(config.start_step, self._first_step)
-        past = self._step - config.start_step
-        return (self._step >= first and past % config.step_interval == 0
-                and self._written < config.collect_times)
-
     def _next_collected(self) -> int:
-        """The first step from this one on for which hooks may be wanted."""
+        """The first step from this one on that selected ranks collect."""
         config = self._config
         if not self._is_on or self._written >= config.collect_times:
             return _NEVER
@@ -325,8 +314,10 @@ class _Session:
         """Makes ready for the step that comes."""
         if self._owner.is_dynamic and self._changes != self._owner.changes():
             self._restart()
-        wants = self._is_collected()
-        self._idle_until = 0 if wants or self._owner.is_dynamic else self._next_collected()
+        collected = self._next_collected()
+        ranks = self._config.ranks  # asked each time: the process group may come later
+        wants = collected == self._step and (not ranks or (self._parts.rank() or 0) in ranks)
+        self._idle_until = 0 if self._owner.is_dynamic else collected
         if wants and not self._handles:
             self._install()
         elif not wants and self._handles:

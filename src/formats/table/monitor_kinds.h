@@ -24,27 +24,52 @@ enum class MonitorKind : uint8_t {
   kDirection,         // how far signs of a gradient and its momentum agree; in the same file
 };
 
+// When in a step its values are there, in this order.
+enum class TrainStage : uint8_t { kForward, kBackward, kOptimizer };
+
 struct MonitorKindInfo {
   MonitorKind kind;
   std::string_view file;  // "{file}_{first}-{last}.csv"
   std::string_view tag;   // last part of a tag; empty: none
-  bool has_micro_step;    // a column of its rows
+  TrainStage stage;
+  bool has_micro_step;  // a column of its rows
 };
 
 inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
-    {MonitorKind::kActivation, "actv", "actv", true},
-    {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", true},
-    {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", false},
-    {MonitorKind::kReducedGradient, "grad_reduced", "post_grad", false},
-    {MonitorKind::kMomentum, "exp_avg", "exp_avg", false},
-    {MonitorKind::kSecondMomentum, "exp_avg_sq", "exp_avg_sq", false},
-    {MonitorKind::kParameter, "param", "param", false},
-    {MonitorKind::kParameterOrigin, "param_origin", "param_origin", false},
-    {MonitorKind::kParameterUpdated, "param_updated", "param_updated", false},
-    {MonitorKind::kOther, "other", "", false},
-    {MonitorKind::kDirection, "other", "mg_direction", false},
+    {MonitorKind::kActivation, "actv", "actv", TrainStage::kForward, true},
+    {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", TrainStage::kBackward, true},
+    {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", TrainStage::kBackward, false},
+    {MonitorKind::kReducedGradient, "grad_reduced", "post_grad", TrainStage::kBackward, false},
+    {MonitorKind::kMomentum, "exp_avg", "exp_avg", TrainStage::kOptimizer, false},
+    {MonitorKind::kSecondMomentum, "exp_avg_sq", "exp_avg_sq", TrainStage::kOptimizer, false},
+    {MonitorKind::kParameter, "param", "param", TrainStage::kOptimizer, false},
+    {MonitorKind::kParameterOrigin, "param_origin", "param_origin", TrainStage::kOptimizer, false},
+    {MonitorKind::kParameterUpdated, "param_updated", "param_updated", TrainStage::kOptimizer,
+     false},
+    {MonitorKind::kOther, "other", "", TrainStage::kOptimizer, false},
+    {MonitorKind::kDirection, "other", "mg_direction", TrainStage::kOptimizer, false},
 }};
 inline constexpr size_t kMonitorKindCount = kMonitorKinds.size();
+
+// The kind whose files have this name; null: no kind that a monitor of ours writes.
+constexpr const MonitorKindInfo* MonitorKindOfFile(std::string_view file) {
+  for (const MonitorKindInfo& info : kMonitorKinds) {
+    if (info.file == file) return &info;
+  }
+  return nullptr;
+}
+constexpr bool HasMicroSteps(std::string_view file) {
+  const MonitorKindInfo* const kind = MonitorKindOfFile(file);
+  return kind != nullptr && kind->has_micro_step;
+}
+// The kind that a tag ends with, "acc_grad"; also by upstream's other names of it.
+constexpr const MonitorKindInfo* MonitorKindOfTag(std::string_view tag) {
+  if (tag == "pre_grad") tag = "acc_grad";  // of Megatron's buckets
+  for (const MonitorKindInfo& info : kMonitorKinds) {
+    if (!info.tag.empty() && info.tag == tag) return &info;
+  }
+  return nullptr;
+}
 
 constexpr const MonitorKindInfo& InfoOf(MonitorKind kind) {
   return kMonitorKinds[static_cast<size_t>(kind)];

@@ -134,13 +134,7 @@ struct SharedRun {
     static_cast<SharedRun*>(self)->Share(static_cast<size_t>(worker));
   }
   void Share(size_t worker) {
-    const size_t begin = run.count * worker / workers;
-    PairRun part = run;
-    part.count = run.count * (worker + 1) / workers - begin;
-    part.left += static_cast<int64_t>(begin) * run.left_step;
-    part.right += static_cast<int64_t>(begin) * run.right_step;
-    part.first += begin;
-    changed += ChangeRun<Bits>(*rule, part);
+    changed += ChangeRun<Bits>(*rule, ShareOf(run, worker, workers));
   }
 };
 

@@ -40,6 +40,24 @@ void Widen(DType dtype, const std::byte* from, int64_t step, size_t count, doubl
   }
 }
 
+// Calls `visit` with each pair of elements as doubles.
+template <class Visit>
+void VisitWidened(const TensorView& one, const TensorView& other, const Visit& visit) {
+  const Side left{one.data, one.strides, InfoOf(one.dtype).size_bytes};
+  const Side right{other.data, other.strides, InfoOf(other.dtype).size_bytes};
+  VisitRuns(one.sizes, left, right, [&](const PairRun& run) {
+    double a[kSlice];
+    double b[kSlice];
+    for (size_t i = 0; i < run.count; i += kSlice) {
+      const size_t count = std::min(kSlice, run.count - i);
+      const auto at = static_cast<int64_t>(i);
+      Widen(one.dtype, run.left + at * run.left_step, run.left_step, count, a);
+      Widen(other.dtype, run.right + at * run.right_step, run.right_step, count, b);
+      for (size_t k = 0; k < count; ++k) visit(a[k], b[k]);
+    }
+  });
+}
+
 bool AllFinite(const double* values, size_t count) {
   uint64_t bad = 0;
   for (size_t i = 0; i < count; ++i) bad |= std::abs(values[i]) <= kLargest ? 0u : 1u;
@@ -178,13 +196,8 @@ struct SharedComparison {
     static_cast<SharedComparison*>(self)->Share(static_cast<size_t>(worker));
   }
   void Share(size_t worker) {
-    const size_t begin = run.count * worker / workers;
-    PairRun part = run;
-    part.count = run.count * (worker + 1) / workers - begin;
-    part.left += static_cast<int64_t>(begin) * run.left_step;
-    part.right += static_cast<int64_t>(begin) * run.right_step;
     RatioSums own;
-    CompareRun(rule, dtypes, part, &own);
+    CompareRun(rule, dtypes, ShareOf(run, worker, workers), &own);
     const std::lock_guard lock(mutex);
     Combine(own, &sums);
   }
@@ -301,20 +314,7 @@ CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden,
                        .sees_non_finite = sees_non_finite,
                        .is_mindspore = false};
   CpuSums sums;
-  const Side left{actual.data, actual.strides, InfoOf(actual.dtype).size_bytes};
-  const Side right{golden.data, golden.strides, InfoOf(golden.dtype).size_bytes};
-  VisitRuns(actual.sizes, left, right, [&](const PairRun& run) {
-    double a[kSlice];
-    double b[kSlice];
-    for (size_t i = 0; i < run.count; i += kSlice) {
-      const size_t count = std::min(kSlice, run.count - i);
-      Widen(actual.dtype, run.left + static_cast<int64_t>(i) * run.left_step, run.left_step, count,
-            a);
-      Widen(golden.dtype, run.right + static_cast<int64_t>(i) * run.right_step, run.right_step,
-            count, b);
-      for (size_t k = 0; k < count; ++k) AddCpuPair(a[k], b[k], rule, &sums);
-    }
-  });
+  VisitWidened(actual, golden, [&](double a, double b) { AddCpuPair(a, b, rule, &sums); });
   CpuVerdict verdict{.is_consistent = true,
                      .is_golden_finite = sums.is_golden_finite,
                      .difference = {.max_rel = sums.largest, .word = {}, .change = sums.largest}};
@@ -332,24 +332,12 @@ CpuVerdict CompareWithCpu(const TensorView& actual, const TensorView& golden,
 
 Replacement ReplacementOf(const TensorView& original, const TensorView& replacement) {
   Replacement result;
-  const Side left{original.data, original.strides, InfoOf(original.dtype).size_bytes};
-  const Side right{replacement.data, replacement.strides, InfoOf(replacement.dtype).size_bytes};
-  VisitRuns(original.sizes, left, right, [&](const PairRun& run) {
-    double a[kSlice];
-    double b[kSlice];
-    for (size_t i = 0; i < run.count; i += kSlice) {
-      const size_t count = std::min(kSlice, run.count - i);
-      const auto at = static_cast<int64_t>(i);
-      Widen(original.dtype, run.left + at * run.left_step, run.left_step, count, a);
-      Widen(replacement.dtype, run.right + at * run.right_step, run.right_step, count, b);
-      for (size_t k = 0; k < count; ++k) {
-        const bool is_same = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]));
-        result.changed += is_same ? 0 : 1;
-        const double distance = std::abs(a[k] - b[k]);
-        if (!is_same && distance <= kLargest) result.max_abs = std::max(result.max_abs, distance);
-      }
-    }
-    result.elements += run.count;
+  VisitWidened(original, replacement, [&](double a, double b) {
+    const bool is_same = a == b || (std::isnan(a) && std::isnan(b));
+    result.changed += is_same ? 0 : 1;
+    const double distance = std::abs(a - b);
+    if (!is_same && distance <= kLargest) result.max_abs = std::max(result.max_abs, distance);
+    ++result.elements;
   });
   return result;
 }

@@ -43,6 +43,16 @@ int64_t OffsetOf(std::span<const int64_t> index, std::span<const int64_t> stride
 
 }  // namespace
 
+PairRun ShareOf(const PairRun& run, size_t worker, size_t workers) {
+  const size_t begin = run.count * worker / workers;
+  PairRun share = run;
+  share.count = run.count * (worker + 1) / workers - begin;
+  share.left += static_cast<int64_t>(begin) * run.left_step;
+  share.right += static_cast<int64_t>(begin) * run.right_step;
+  share.first += begin;
+  return share;
+}
+
 bool AreOneRun(std::span<const int64_t> sizes, const Side& left, const Side& right) {
   for (size_t k = 0; k < sizes.size(); ++k) {
     if (sizes[k] != 1 && left.strides[k] != right.strides[k]) return false;

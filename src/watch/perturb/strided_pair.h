@@ -21,6 +21,9 @@ struct PairRun {
   uint64_t first = 0;
 };
 
+// The share of one of `workers` workers.
+PairRun ShareOf(const PairRun& run, size_t worker, size_t workers);
+
 // Where one side lies; strides are in elements.
 struct Side {
   const std::byte* data = nullptr;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text/number_text.h"
+#include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
 #include "watch/points/recording.h"
 
@@ -145,7 +146,7 @@ class MonitorReader {
     tensor.kinds = KindsOfFile(file.kind);
     const bool is_of_weight = file.kind.starts_with("grad_") || file.kind.starts_with("exp_avg");
     if (is_of_weight) trained_.insert(row.name);
-    const bool is_activation = file.kind == "actv" || file.kind == "actv_grad";
+    const bool is_activation = HasMicroSteps(file.kind);
     tensor.is_input = is_activation && row.name.ends_with(".input");
     // Without a tensor the monitor writes NaN in every cell.
     bool has_number = false;
