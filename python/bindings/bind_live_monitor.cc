@@ -51,6 +51,12 @@ std::vector<std::string> TargetNames(const MonitorConfig& config) {
   return names;
 }
 
+// Only where it is there: TrainerMonitorV2 asks for nothing else.
+watch::SecondForm& SecondOf(MonitorConfig& config) {
+  if (!config.second) throw nb::value_error("no configuration of a TrainerMonitorV2");
+  return *config.second;
+}
+
 void BindMonitorConfig(nb::module_& m) {
   nb::class_<MonitorConfig>(m, "MonitorConfig", "A checked configuration of a monitor.")
       .def_prop_ro("targets", TargetNames)
@@ -72,12 +78,15 @@ void BindMonitorConfig(nb::module_& m) {
       .def_prop_ro("logs_communication",
                    [](const MonitorConfig& c) { return c.communication.log_only; })
       .def_prop_ro("code_lines", [](const MonitorConfig& c) { return c.communication.code_lines; })
+      .def_prop_ro("second", SecondOf, nb::rv_policy::reference_internal)
       .def_prop_ro("ops", OpNames)
       .def_prop_ro("format", FormatName)
       .def_ro("ranks", &MonitorConfig::ranks)
       .def_ro("start_step", &MonitorConfig::start_step)
       .def_ro("step_interval", &MonitorConfig::step_interval)
       .def_ro("collect_times", &MonitorConfig::collect_times)
+      .def_ro("stop_step", &MonitorConfig::stop_step)
+      .def_ro("moments_after", &MonitorConfig::moments_after)
       .def_ro("dynamic_on", &MonitorConfig::dynamic_on)
       .def_ro("warnings", &MonitorConfig::warnings)
       .def("set_ops",
@@ -98,6 +107,21 @@ void BindMonitorConfig(nb::module_& m) {
       "read_monitor_config",
       [](const std::string& path) { return ValueOrRaise(watch::ReadMonitorConfig(path)); },
       "ValueError has one line for every fault.");
+}
+
+void BindSecondForm(nb::module_& m) {
+  nb::class_<watch::SecondForm>(m, "SecondForm", "What a TrainerMonitorV2 is told beside.")
+      .def_ro("framework", &watch::SecondForm::framework)
+      .def_ro("output", &watch::SecondForm::output)
+      .def_ro("follows_optimizer", &watch::SecondForm::follows_optimizer)
+      .def_ro("communication_ranks", &watch::SecondForm::communication_ranks)
+      .def_rw("micro_batches", &watch::SecondForm::micro_batches);
+  m.def(
+      "read_second_form",
+      [](const std::string& path, const std::string& framework) {
+        return ValueOrRaise(watch::ReadSecondForm(path, framework));
+      },
+      nb::arg("path"), nb::arg("framework"), "As read_monitor_config, of a TrainerMonitorV2.");
 }
 
 void BindMonitorPlace(nb::module_& m) {
@@ -123,11 +147,19 @@ struct Made {
 std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
                                          const watch::MonitorPlace& place, Made* made) {
   if (config.format == MonitorConfig::Format::kApi) return nullptr;
+  const int64_t rank = place.rank.value_or(0);
+  if (config.second) {
+    if (made->directory.empty()) {
+      made->directory =
+          ValueOrRaise(watch::MakeSecondDirectory(config.second->output, rank, &made->warning));
+    }
+    return watch::NewSecondSink(made->directory, config, rank);
+  }
   if (made->directory.empty()) {
     made->directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &made->warning));
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
-    return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, place.rank.value_or(0)));
+    return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, rank));
   }
   return watch::NewCsvSink(made->directory, {config.ops, config.digits, config.steps_per_file,
                                              config.micro_batch_gradients});
@@ -199,7 +231,10 @@ std::shared_ptr<WatchedModule> ModuleFrom(const MonitorConfig& config, std::stri
   module->name = std::move(name);
   module->vpp_stage = place.first;
   module->group = place.second;
-  module->all_elements = config.all_elements;
+  using Elements = WatchedModule::Elements;
+  if (config.all_elements) module->elements = Elements::kAll;
+  if (config.second) module->elements = Elements::kNumbered;
+  module->in_evaluation = config.second.has_value();
   module->batches = std::move(batches);
   const auto found = std::ranges::find(config.targets, target, &watch::Target::name);
   if (found != config.targets.end()) module->spec = *found;
@@ -318,6 +353,7 @@ void BindSteps(LiveMonitorClass& live) {
 }  // namespace
 
 void BindLiveMonitor(nb::module_& m) {
+  BindSecondForm(m);
   BindMonitorConfig(m);
   BindMonitorPlace(m);
   nb::class_<watch::WatchedName>(m, "WatchedName", "What rows of a monitor are called.")

@@ -75,14 +75,6 @@ PyObject* Pick(PyObject* value, const watch::ElementSpec& spec, const WatchedMod
   return Py_None;
 }
 
-std::string ElementName(const WatchedModule& module, uint32_t repeat, std::string_view side,
-                        size_t element, size_t elements) {
-  std::string name = module.name;
-  if (repeat > 0) name += fmt::format("#{}", repeat);
-  if (elements > 1) return fmt::format("{}.{}_{}", name, side, element);
-  return fmt::format("{}.{}", name, side);
-}
-
 struct Side {
   MonitorKind kind;
   bool is_output;
@@ -91,19 +83,36 @@ struct Side {
   [[nodiscard]] std::string_view name() const { return is_output ? "output" : "input"; }
 };
 
+using Elements = WatchedModule::Elements;
+
+// `element`: its index, of how many.
+std::string ElementName(const WatchedModule& module, const Side& side, uint32_t repeat,
+                        std::pair<size_t, size_t> element) {
+  std::string name = module.name;
+  if (repeat > 0) name += fmt::format("#{}", repeat);
+  if (module.elements == Elements::kNumbered) {
+    const bool is_gradient = side.kind == MonitorKind::kActivationGradient;
+    return fmt::format("{}.{}{}.{}", name, is_gradient ? "grad_" : "", side.name(), element.first);
+  }
+  if (element.second > 1) return fmt::format("{}.{}_{}", name, side.name(), element.first);
+  return fmt::format("{}.{}", name, side.name());
+}
+
 // The name of an element's rows. Most modules have one on each side and are called once.
 const watch::WatchedName* NameOf(LiveMonitor& monitor, const WatchedModule& module,
                                  const Side& side, uint32_t repeat,
                                  std::pair<size_t, size_t> element) {
   const auto make = [&] {
-    const std::string text =
-        ElementName(module, repeat, side.name(), element.first, element.second);
-    return monitor.monitor().Name(text, module.vpp_stage, module.group);
+    return monitor.monitor().Name(ElementName(module, side, repeat, element), module.vpp_stage,
+                                  module.group);
   };
-  if (repeat > 0 || element.second > 1) return make();
-  const watch::WatchedName*& known = module.names[side.is_output ? 1 : 0];
-  if (known == nullptr) known = make();
-  return known;
+  const bool depends_on_count = module.elements != Elements::kNumbered && element.second > 1;
+  if (repeat > 0 || depends_on_count) return make();
+  const size_t gradients = side.kind == MonitorKind::kActivationGradient ? 2 : 0;
+  auto& known = module.names[gradients + (side.is_output ? 1 : 0)];
+  if (known.size() <= element.first) known.resize(element.first + 1);
+  if (known[element.first] == nullptr) known[element.first] = make();
+  return known[element.first];
 }
 
 // Whether a call was given or gave nothing at all, not even None.
@@ -120,7 +129,7 @@ using Element = std::pair<const watch::WatchedName*, PyObject*>;
 std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& module, const Side& side,
                                 uint32_t repeat, PyObject* value) {
   std::vector<PyObject*> chosen;
-  if (module.all_elements) {
+  if (module.elements != Elements::kSpec) {
     Collect(value, monitor, 0, &chosen);
   } else if (side.spec.form != Form::kFirst) {
     chosen.push_back(Pick(value, side.spec, module, side.name(), monitor));
@@ -345,14 +354,14 @@ void ModuleWatch::Begin(PyObject* module, PyObject* args, PyObject* kwargs) {
   static PyObject* const training = PyUnicode_InternFromString("training");
   OpenCall& call = OpenCalls().back();
   const nb::object is_training = nb::steal(CheckedPython(PyObject_GetAttr(module, training)));
-  if (is_training.ptr() != Py_True) return;
+  if (is_training.ptr() != Py_True && !module_->in_evaluation) return;
   if (!is_recomputing_.is_none() && nb::cast<bool>(is_recomputing_())) return;
   Count(&call.micro_step, &call.repeat);
   call.is_watched = true;
   const NoOverride unseen(monitor_.types(), monitor_.hooks(), nullptr);
   if (module_->forward) {
-    const bool takes_keywords =
-        PyDict_Check(kwargs) && (PyTuple_GET_SIZE(args) == 0 || module_->all_elements);
+    const bool takes_keywords = PyDict_Check(kwargs) && (PyTuple_GET_SIZE(args) == 0 ||
+                                                         module_->elements != Elements::kSpec);
     const nb::object both =
         takes_keywords ? nb::steal(CheckedPython(PyTuple_Pack(2, args, kwargs))) : nb::borrow(args);
     const Side input{MonitorKind::kActivation, false, module_->spec.input};

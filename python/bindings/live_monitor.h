@@ -36,11 +36,18 @@ struct WatchedModule {
   uint32_t group = 0;
   bool is_root = false;  // its calls count micro-batches
   bool forward = false, backward = false;
-  bool all_elements = false;
+  // Which tensors of what it takes and gives have rows, and how these are called.
+  enum class Elements : uint8_t {
+    kSpec,      // one: "fc.input", of values and of gradients
+    kAll,       // the same where there is one, else "fc.input_0", "fc.input_1"
+    kNumbered,  // "fc.input.0", "fc.grad_input.0"
+  };
+  Elements elements = Elements::kSpec;
+  bool in_evaluation = false;  // watched while it is not training, too
   watch::Target spec;
   std::shared_ptr<MicroBatches> batches;
-  // Names of rows that were asked for: of the only element of the first call, input and output.
-  mutable std::array<const watch::WatchedName*, 2> names = {};
+  // Names of rows that were asked for, by element: of the input, the output and their gradients.
+  mutable std::array<std::vector<const watch::WatchedName*>, 4> names;
 };
 
 class ModuleWatch;

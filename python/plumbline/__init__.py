@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plumbline.training_comparison import compare_training
     from plumbline.watch.csv2tb import csv2tensorboard_by_step
     from plumbline.watch.grad_comparator import GradComparator
+    from plumbline.watch.trainer_monitor_v2 import TrainerMonitorV2
 
 __all__ = [
     "CheckpointResult",
@@ -32,6 +33,7 @@ __all__ = [
     "InternalError",
     "PrecheckResult",
     "RanksResult",
+    "TrainerMonitorV2",
     "UnsupportedError",
     "compare",
     "compare_ranks",
@@ -50,6 +52,7 @@ _LAZY = {
     "InternalError": "plumbline._core",
     "PrecheckResult": "plumbline.precheck_result",
     "RanksResult": "plumbline.rank_comparison",
+    "TrainerMonitorV2": "plumbline.watch.trainer_monitor_v2",
     "UnsupportedError": "plumbline._core",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",

@@ -222,6 +222,30 @@ def asks_for_grad_probe(path: str | None, task: str | None, dump_path: str | Non
     Whether config.json, with the arguments over it, has task grad_probe. Checks nothing else.
     """
 
+class SecondForm:
+    """What a TrainerMonitorV2 is told beside."""
+
+    @property
+    def framework(self) -> str: ...
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def follows_optimizer(self) -> bool | None: ...
+
+    @property
+    def communication_ranks(self) -> list[int]: ...
+
+    @property
+    def micro_batches(self) -> int: ...
+
+    @micro_batches.setter
+    def micro_batches(self, arg: int, /) -> None: ...
+
+def read_second_form(path: str, framework: str) -> MonitorConfig:
+    """As read_monitor_config, of a TrainerMonitorV2."""
+
 class MonitorConfig:
     """A checked configuration of a monitor."""
 
@@ -277,6 +301,9 @@ class MonitorConfig:
     def code_lines(self) -> list[str]: ...
 
     @property
+    def second(self) -> SecondForm: ...
+
+    @property
     def ops(self) -> list[str]: ...
 
     @property
@@ -293,6 +320,12 @@ class MonitorConfig:
 
     @property
     def collect_times(self) -> int: ...
+
+    @property
+    def stop_step(self) -> int: ...
+
+    @property
+    def moments_after(self) -> bool: ...
 
     @property
     def dynamic_on(self) -> bool: ...

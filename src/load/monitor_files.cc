@@ -13,6 +13,7 @@
 #include "base/text/csv.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "formats/table/monitor_kinds.h"
 
 namespace plumbline::load {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 // How the columns of a header are to be read.
 struct Layout {
   size_t name = 0, step = 0;
-  std::optional<size_t> vpp_stage, micro_step;
+  std::optional<size_t> vpp_stage, micro_step, scope;
   std::vector<std::string> statistics;
   std::vector<size_t> columns;  // where they stand; as many for each of `parts`
   // MindSpore of 1.2.2 has the input and the output of a module in one row: ".input", ".output".
@@ -75,7 +76,8 @@ Result<Layout> LayoutOf(const csv::Row& header) {
   layout.step = *step;
   layout.vpp_stage = ColumnOf(header, "vpp_stage");
   layout.micro_step = ColumnOf(header, "micro_step");
-  for (const auto& column : {name, step, layout.vpp_stage, layout.micro_step}) {
+  layout.scope = ColumnOf(header, "scope");
+  for (const auto& column : {name, step, layout.vpp_stage, layout.micro_step, layout.scope}) {
     if (column) is_key[*column] = true;
   }
   TakeStatistics(header, is_key, layout);
@@ -106,9 +108,24 @@ std::optional<double> RealOf(std::string_view text) {
   return is_whole && errno == ERANGE ? std::optional(read) : std::nullopt;
 }
 
+// Takes "0:" away, and ".exp_avg" of a row that is called so.
+std::string NameWithoutParts(std::string_view name, std::string_view scope) {
+  const size_t colon = name.find(':');
+  if (colon != std::string_view::npos && ParseNatural(name.substr(0, colon))) {
+    name.remove_prefix(colon + 1);
+  }
+  const bool ends_so = name.size() > scope.size() && name.ends_with(scope) &&
+                       name[name.size() - scope.size() - 1] == '.';
+  if (ends_so) name.remove_suffix(scope.size() + 1);
+  return std::string(name);
+}
+
 class FileReader {
  public:
-  explicit FileReader(const VisitMonitorRow& visit) : visit_(visit) {}
+  FileReader(std::string_view kind, const VisitMonitorRow& visit) : visit_(visit) {
+    const MonitorKindInfo* info = MonitorKindOfFile(kind);
+    if (info != nullptr) scope_ = info->scope;
+  }
 
   Status Take(csv::Row& row) {
     ++line_;
@@ -141,17 +158,18 @@ class FileReader {
     if (row.size() != width_) {
       return LeaveOut(fmt::format("has {} cells (expected {})", row.size(), width_));
     }
+    if (layout_.scope && row[*layout_.scope] != scope_) return {};
     MonitorRow out;
     const auto step = WholeNumber(row[layout_.step]);
-    const auto stage = layout_.vpp_stage ? WholeNumber(row[*layout_.vpp_stage]) : 0;
-    const auto micro = layout_.micro_step ? WholeNumber(row[*layout_.micro_step]) : 0;
+    const auto stage = StageOf(row);
+    const auto micro = MicroStepOf(row);
     if (!step || !stage || !micro) {
       return LeaveOut("its step, stage or micro step is no whole number from 0 on");
     }
     out.step = *step;
     out.vpp_stage = *stage;
     out.micro_step = *micro;
-    out.name = row[layout_.name];
+    out.name = layout_.scope ? NameWithoutParts(row[layout_.name], scope_) : row[layout_.name];
     if (layout_.parts.empty()) {
       SetValues(row, layout_.columns, out);
       return Visit(out);
@@ -165,6 +183,22 @@ class FileReader {
       PL_TRY(Visit(out));
     }
     return {};
+  }
+
+  [[nodiscard]] std::optional<int64_t> StageOf(const csv::Row& row) const {
+    if (!layout_.vpp_stage) return 0;
+    const std::string& cell = row[*layout_.vpp_stage];
+    const bool has_none = layout_.scope && (cell.empty() || cell == "-1");
+    return has_none ? 0 : WholeNumber(cell);
+  }
+
+  // The second form counts from 1 on, and gives a sum the last one.
+  [[nodiscard]] std::optional<int64_t> MicroStepOf(const csv::Row& row) const {
+    if (!layout_.micro_step) return 0;
+    const auto number = WholeNumber(row[*layout_.micro_step]);
+    if (!layout_.scope || !number) return number;
+    const bool is_sum = scope_ == InfoOf(MonitorKind::kReducedGradient).scope;
+    return is_sum ? 0 : std::max<int64_t>(*number - 1, 0);
   }
 
   // "fc1_1" -> "fc1", micro step 1.
@@ -196,8 +230,8 @@ class FileReader {
   // {call},{first statistic},{step},{the others},{statistics of further tensors}...
   [[nodiscard]] bool IsOfCommunication(const csv::Row& row) const {
     const size_t count = layout_.statistics.size();
-    return layout_.vpp_stage && layout_.parts.empty() && !layout_.micro_step && count > 0 &&
-           !WholeNumber(row[0]) && row.size() > 2 && (row.size() - 2) % count == 0 &&
+    return layout_.vpp_stage && layout_.parts.empty() && !layout_.micro_step && !layout_.scope &&
+           count > 0 && !WholeNumber(row[0]) && row.size() > 2 && (row.size() - 2) % count == 0 &&
            WholeNumber(row[2]);
   }
 
@@ -216,6 +250,7 @@ class FileReader {
   }
 
   const VisitMonitorRow& visit_;
+  std::string_view scope_;
   Layout layout_;
   size_t width_ = 0;
   uint64_t line_ = 0;
@@ -231,7 +266,8 @@ Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& 
   if (!directories.empty()) return directories;
   return Error(ErrorCode::kNotFound,
                fmt::format("{}: no directory of a monitor (expected names such as "
-                           "Dec03_21-34-40-rank0-3f9c1a2b). Name the directory that holds them.",
+                           "Dec03_21-34-40-rank0-3f9c1a2b, or rank_0 with files such as "
+                           "module_step0-0.csv). Name the directory that holds them.",
                            path));
 }
 
@@ -241,17 +277,18 @@ bool HoldsMonitorDirectories(const std::string& path) {
 }
 
 Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory) {
-  constexpr std::string_view kEnd = ".csv";
   PL_TRY_ASSIGN(const auto names, ListDirectory(directory));
   std::vector<MonitorFile> files;
   for (const std::string_view name : names) {
-    const size_t mark = name.rfind('_');
-    if (mark == std::string_view::npos || !name.ends_with(kEnd)) continue;
-    const std::string_view steps = name.substr(mark + 1, name.size() - mark - 1 - kEnd.size());
-    const size_t dash = std::min(steps.find('-'), steps.size());
-    const auto first = ParseNatural(steps.substr(0, dash));
-    if (!first || dash == steps.size() || !ParseNatural(steps.substr(dash + 1))) continue;
-    files.push_back({JoinPath(directory, name), std::string(name.substr(0, mark)), *first});
+    const auto parts = MonitorFileName(name);
+    if (!parts) continue;
+    const std::string path = JoinPath(directory, name);
+    if (!parts->is_second_form) files.push_back({path, std::string(parts->word), parts->first});
+    for (const MonitorKindInfo& info : kMonitorKinds) {
+      const bool has_rows = parts->is_second_form && !info.scope.empty() &&
+                            kMonitorPartNames[static_cast<size_t>(info.part)] == parts->word;
+      if (has_rows) files.push_back({path, std::string(info.file), parts->first});
+    }
   }
   std::ranges::sort(files, {}, [](const MonitorFile& file) {
     return std::tie(file.kind, file.first_step, file.path);
@@ -300,8 +337,9 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
   return damage;
 }
 
-Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMonitorRow& visit) {
-  FileReader reader(visit);
+Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
+                                          const VisitMonitorRow& visit) {
+  FileReader reader(kind, visit);
   PL_TRY_ASSIGN(const uint64_t end,
                 csv::VisitWholeRows(path, [&](csv::Row& row, const csv::RowPlace&) -> Status {
                   return reader.Take(row);

@@ -26,7 +26,8 @@ using plumbline::MonitorTime;
 Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& path);
 bool HoldsMonitorDirectories(const std::string& path);
 
-// "{kind}_{first}-{last}.csv".
+// "{kind}_{first}-{last}.csv"; or "{part}_step{first}-{last}.csv" of a TrainerMonitorV2, once for
+// each kind whose rows the part can have.
 struct MonitorFile {
   std::string path;
   std::string kind;        // "actv", "grad_reduced", ...
@@ -80,10 +81,12 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
 using VisitMonitorRow =
     std::function<Status(std::span<const std::string> statistics, MonitorRow& row)>;
 
-// The layouts of 1.2.2 and later, those of its MindSpore, and rows of communication as 1.2.2 writes
+// The rows of one kind. The layouts of 1.2.2 and later, those of its MindSpore, of TrainerMonitorV2
+// (with the names and stages that the others would have), and rows of communication as 1.2.2 writes
 // them: under the header of others, without a stage, all tensors of a call in one row; they become
 // "{call}.0", "{call}.1", ... kCorrupt: no header of a monitor, or damaged quotes. kNotFound, kIo.
-Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, const VisitMonitorRow& visit);
+Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
+                                          const VisitMonitorRow& visit);
 
 }  // namespace plumbline::load
 

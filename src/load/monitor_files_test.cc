@@ -78,8 +78,8 @@ Result<Found> ReadText(const std::string& text) {
   const std::string path = root.Path("actv_0-0.csv");
   EXPECT_TRUE(WriteFileAtomically(path, text, false));
   Found found;
-  auto facts =
-      VisitMonitorFile(path, [&](std::span<const std::string> names, MonitorRow& row) -> Status {
+  auto facts = VisitMonitorFile(
+      path, "actv", [&](std::span<const std::string> names, MonitorRow& row) -> Status {
         found.statistics.assign(names.begin(), names.end());
         std::string line =
             fmt::format("{} {} {} {}", row.name, row.vpp_stage, row.step, row.micro_step);
@@ -123,6 +123,30 @@ TEST(MonitorRows, CellsAreReadAsPythonDoes) {
   EXPECT_EQ(found->rows, (Lines{"w 0 0 0 1.5 inf -", "w 0 1 0 - -inf -"}));
   EXPECT_EQ(found->facts.odd_cells, 1U);
   EXPECT_EQ(found->facts.first_odd_cell, "line 3: norm \"tensor(1)\"");
+}
+
+TEST(MonitorFiles, OfTheSecondFormHaveOneKindPerScope) {
+  const testing::TestDirectory root;
+  for (const char* name : {"rank_0", "rank_0_2", "rank_1", "rank_x"}) Make(root, name);
+  const std::string rows =
+      "vpp_stage,step,module_name,scope,micro_step,norm\r\n"
+      "-1,4,fc.weight,unreduced,1,0.5\r\n1,4,1:fc.weight,reduced,2,1.5\r\n";
+  ASSERT_TRUE(WriteFileAtomically(root.Path("rank_0/weight_grad_step4-5.csv"), rows, false));
+  ASSERT_TRUE(WriteFileAtomically(root.Path("rank_0_2/module_step0-0.csv"), "", false));
+  ASSERT_TRUE(WriteFileAtomically(root.Path("rank_1/graph_0-1.csv"), "", false));  // no monitor's
+  EXPECT_EQ(NamesOf(root.path()), (Lines{"0 rank_0_2", "0 rank_0"}));
+  const auto files = ListMonitorFiles(root.Path("rank_0"));
+  ASSERT_TRUE(files && files->size() == 2);
+  Lines found;
+  for (const MonitorFile& file : *files) {
+    EXPECT_EQ(file.first_step, 4);
+    ASSERT_TRUE(VisitMonitorFile(file.path, file.kind, [&](auto, MonitorRow& row) -> Status {
+      found.push_back(fmt::format("{} {} {} {} {}", file.kind, row.name, row.vpp_stage,
+                                  row.micro_step, *row.values.at(0)));
+      return {};
+    }));
+  }
+  EXPECT_EQ(found, (Lines{"grad_reduced fc.weight 1 0 1.5", "grad_unreduced fc.weight 0 0 0.5"}));
 }
 
 TEST(MonitorRows, MindSporeHasInputAndOutputInOneRow) {

@@ -73,7 +73,7 @@ Status ReadSteps(const std::string& directory, RankSteps* out, std::vector<std::
                       call++, ValuesOfRow(statistics, row)});
       return {};
     };
-    PL_TRY_ASSIGN(const load::MonitorFileFacts facts, load::VisitMonitorFile(file.path, visit));
+    PL_TRY_ASSIGN(const load::MonitorFileFacts facts, load::VisitMonitorFile(file.path, file.kind, visit));
     for (std::string& damage : load::DamageOf(file.path, facts)) {
       warnings->push_back(std::move(damage));
     }

@@ -123,11 +123,12 @@ class MonitorScanner {
   }
 
   Status ReadOne(const std::string& metric, const MonitorRankFile& file) {
-    PL_TRY_ASSIGN(const auto facts,
-                  load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
-                    if (!file.end || row.step < *file.end) Take(metric, file, names, row);
-                    return {};
-                  }));
+    PL_TRY_ASSIGN(
+        const auto facts,
+        load::VisitMonitorFile(file.path, metric, [&](auto names, MonitorRow& row) -> Status {
+          if (!file.end || row.step < *file.end) Take(metric, file, names, row);
+          return {};
+        }));
     for (std::string& damage : load::DamageOf(file.path, facts)) {
       report_.warnings.push_back(std::move(damage));
     }
@@ -187,16 +188,18 @@ class MonitorImporter {
     }
   }
 
-  Status Import(const MonitorRankFile& file, size_t metric) {
+  // `metric`: the place of `kind` among those of the database.
+  Status Import(const MonitorRankFile& file, std::string_view kind, size_t metric) {
     PL_TRY(writer_.Begin());
-    PL_TRY_ASSIGN(const auto facts,
-                  load::VisitMonitorFile(file.path, [&](auto names, MonitorRow& row) -> Status {
-                    if (file.end && row.step >= *file.end) {
-                      ++report_.of_earlier;
-                      return {};
-                    }
-                    return Add(file.rank, metric, names, row);
-                  }));
+    PL_TRY_ASSIGN(
+        const auto facts,
+        load::VisitMonitorFile(file.path, kind, [&](auto names, MonitorRow& row) -> Status {
+          if (file.end && row.step >= *file.end) {
+            ++report_.of_earlier;
+            return {};
+          }
+          return Add(file.rank, metric, names, row);
+        }));
     (void)facts;  // told by the scan
     return writer_.Commit();
   }
@@ -271,7 +274,7 @@ Result<DataToDbReport> MonitorToDb(const std::string& data, const std::string& o
   for (size_t metric = 0; metric < form.metrics.size(); ++metric) {
     for (const MonitorRankFile& file : contents.files.find(form.metrics[metric])->second) {
       if (options.progress) options.progress(done++, 2 * contents.all);
-      PL_TRY(importer.Import(file, metric));
+      PL_TRY(importer.Import(file, form.metrics[metric], metric));
     }
   }
   if (options.progress) options.progress(done, done);

@@ -115,11 +115,12 @@ class EventImport {
 
   Status TakeFirstStep(const std::vector<std::string>& paths, load::ResumedRows& resumed) {
     for (const std::string& path : paths) {
-      PL_TRY_ASSIGN(const auto facts,
-                    load::VisitMonitorFile(path, [&](auto, const MonitorRow& row) -> Status {
-                      resumed.Take(job_.rank, job_.kind, row.step);
-                      return {};
-                    }));
+      PL_TRY_ASSIGN(
+          const auto facts,
+          load::VisitMonitorFile(path, job_.kind, [&](auto, const MonitorRow& row) -> Status {
+            resumed.Take(job_.rank, job_.kind, row.step);
+            return {};
+          }));
       if (facts.rows > 0) break;  // the next files have later steps
     }
     return {};
@@ -128,7 +129,8 @@ class EventImport {
   Status Add(const std::string& path, std::optional<int64_t> end, event_file::Writer& writer) {
     std::vector<MonitorRow> rows;
     std::vector<std::string> statistics;
-    PL_TRY_ASSIGN(const auto facts, load::VisitMonitorFile(path, [&](auto names, MonitorRow& row) {
+    PL_TRY_ASSIGN(const auto facts,
+                  load::VisitMonitorFile(path, job_.kind, [&](auto names, MonitorRow& row) {
                     if (rows.empty()) statistics.assign(names.begin(), names.end());
                     if (end && row.step >= *end) {
                       ++outcome_.left_out;

@@ -145,17 +145,17 @@ class TrendReader {
       if (options_.progress) options_.progress(done_++, 2 * files_.size());
       resumed.Begin(file.directory);
       const auto end = resumed.EndOf(file.rank, file.kind);
-      PL_TRY_ASSIGN(
-          const auto facts,
-          load::VisitMonitorFile(file.path, [&](auto statistics, MonitorRow& row) -> Status {
-            if (end && row.step >= *end) {
-              trend_.left_out += tells_damage ? 1 : 0;
-              return {};
-            }
-            resumed.Take(file.rank, file.kind, row.step);
-            visit(file, statistics, row);
-            return {};
-          }));
+      PL_TRY_ASSIGN(const auto facts,
+                    load::VisitMonitorFile(file.path, file.kind,
+                                           [&](auto statistics, MonitorRow& row) -> Status {
+                                             if (end && row.step >= *end) {
+                                               trend_.left_out += tells_damage ? 1 : 0;
+                                               return {};
+                                             }
+                                             resumed.Take(file.rank, file.kind, row.step);
+                                             visit(file, statistics, row);
+                                             return {};
+                                           }));
       if (!tells_damage) continue;
       for (std::string& damage : load::DamageOf(file.path, facts)) {
         trend_.warnings.push_back(std::move(damage));

@@ -110,3 +110,37 @@ def test_tensorboard_opens_event_files(tmp_path: Path) -> None:
     assert kinds == {"actv", "actv_grad", "acc_grad", "post_grad", "exp_avg", "exp_avg_sq",
                      "param", "mg_direction"}
     assert {"0:fc1.input:1/rank0/actv_norm", "0:fc2.bias/rank0/post_grad_zeros"} <= found.keys()
+
+
+def second_rows(directory: Path) -> dict[tuple[str, ...], dict[str, float]]:
+    """File, stage, step, name and scope -> op -> number, of a TrainerMonitorV2."""
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for path in sorted((directory / "rank_0").glob("*.csv")):
+        text = path.read_bytes().decode()
+        assert text.endswith("\r\n")
+        for row in csv.DictReader(text.splitlines()):
+            key = (path.name, *(row.pop(name) for name in
+                                ("vpp_stage", "step", "module_name", "scope")))
+            assert key not in found
+            found[key] = {op: float(value) for op, value in row.items()}
+    return found
+
+
+@pytest.mark.parametrize("form", ["one", "list"])
+def test_the_second_form_has_upstreams_rows(tmp_path: Path, form: str) -> None:
+    rows = {}
+    for name, python in (("theirs", upstream_python("26.2.0")), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor_v2.py", tmp_path / name, form],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+        rows[name] = second_rows(tmp_path / name)
+    theirs, ours = rows["theirs"], rows["own"]
+    # Upstream's hooks of unreduced gradients are gone before the first backward pass.
+    assert {key[-1] for key in ours.keys() - theirs.keys()} == {"unreduced"}
+    assert not theirs.keys() - ours.keys() and len(theirs) > 150
+    for key, values in theirs.items():
+        assert list(values) == list(ours[key])
+        if key[3].endswith(".grad_output.1"):
+            continue  # the module uses this output itself: ours has the gradient of both uses
+        for op, value in values.items():  # upstream adds up in float32
+            assert ours[key][op] == pytest.approx(value, rel=1e-5, abs=1e-7), (key, op)

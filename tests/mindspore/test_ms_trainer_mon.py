@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn
 
+from plumbline import TrainerMonitorV2
 from plumbline.mindspore import TrainerMon
 
 OPS = ["norm", "min", "max", "mean"]
@@ -102,3 +103,35 @@ def test_a_training_of_adam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     gradients = {key[0] for key in rows_of(directory, "actv_grad")}
     assert {"fc.output", "act.input", "act.output"} <= gradients
     assert len(rows_of(directory, "other")) == 6
+
+
+def test_the_second_form(tmp_path: Path) -> None:
+    parts = ("module", "weight_grad", "optimizer", "param")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "framework": "ms", "output_dir": str(tmp_path),
+        "monitors": {part: {"enabled": True, "ops": OPS} for part in parts}}))
+    bare, _ = trained(lambda net, optimizer: None)
+    monitor = TrainerMonitorV2(str(config))
+    watched, truth = trained(lambda net, optimizer: monitor.start(net, optimizer))
+    monitor.stop()
+    assert watched == bare
+    rows = {}
+    for path in (tmp_path / "rank_0").glob("*_step*.csv"):
+        for row in csv.DictReader(path.read_text().splitlines()):
+            key = row["module_name"], row["scope"], int(row["step"])
+            rows[key] = [float(row[op]) for op in OPS]
+    assert {key[0] for key in rows if key[1] == "forward"} == {
+        f"{name}.{side}.0" for name in ("", "fc", "act") for side in ("input", "output")}
+    # Behind the step the moments are what the next one begins with.
+    for name in ("fc.weight", "fc.bias"):
+        for step in range(3):
+            for row, wanted in (
+                    ((name, "reduced", step), truth[f"grad {name}", step]),
+                    ((name, "param_origin", step), truth[f"param {name}", step])):
+                assert rows[row] == pytest.approx(statistics(wanted), rel=1e-6, abs=1e-9), row
+        for step in range(2):
+            assert rows[name, "param_updated", step] == rows[name, "param_origin", step + 1]
+            for scope, prefix in (("exp_avg", "moment1"), ("exp_avg_sq", "moment2")):
+                assert rows[f"{name}.{scope}", scope, step] == pytest.approx(
+                    statistics(truth[f"{prefix}.{name}", step + 1]), rel=1e-6, abs=1e-9)

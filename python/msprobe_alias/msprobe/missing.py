@@ -39,8 +39,6 @@ _NOT_BUILT = {
     "msprobe.core.acc_check": "use `plumb precheck` or plumbline.precheck()",
     "msprobe.core.monitor": "use `plumb anomaly_analyse`, plumbline.csv2tensorboard_by_step() or "
     "plumbline.pytorch.TrainerMon",
-    "msprobe.core.monitor_v2": "use plumbline.pytorch.TrainerMon; the second form of the monitor "
-    "is not built yet",
     "msprobe.core.grad_probe": "use task grad_probe and GradComparator",
     "msprobe.mindspore.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(optimizer)",
     "msprobe.infer": "running offline models is not built yet",

@@ -44,8 +44,11 @@ class MindSporeMonitorParts:
     def modules(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
         return [("", model), *self._adapter.module_tree(model)]
 
-    def parameters(self, model: ms.nn.Cell) -> Iterable[tuple[str, Any]]:
-        return [(one.name, one) for one in model.trainable_params()]
+    def parameters(
+        self, model: ms.nn.Cell, with_frozen: bool = False
+    ) -> Iterable[tuple[str, Any]]:
+        chosen = model.get_parameters() if with_frozen else model.trainable_params()
+        return [(one.name, one) for one in chosen]
 
     def watch_module(self, module: ms.nn.Cell, watch: _core.ModuleWatch) -> list[Handle]:
         before, after = CopyableHook(watch.before), CopyableHook(watch.after)

@@ -45,8 +45,8 @@ class MonitorParts(Protocol):
     def modules(self, model: Any) -> Iterable[tuple[str, Any]]:
         """All modules of `model` by name, itself first with an empty name."""
 
-    def parameters(self, model: Any) -> Iterable[tuple[str, Any]]:
-        """Its parameters that are trained, by name."""
+    def parameters(self, model: Any, with_frozen: bool = False) -> Iterable[tuple[str, Any]]:
+        """Its parameters that are trained, or all, by name."""
 
     def watch_module(self, module: Any, watch: _core.ModuleWatch) -> list[Handle]:
         """Registers the hooks of `watch` around the calls of `module`."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from plumbline import _core
 from plumbline.watch.call_stacks import ModuleStacks
@@ -61,7 +61,7 @@ class TrainerMonBase:
         self.output = os.environ.get(_OUTPUT_VARIABLE) or "./monitor_output"
         self.process_group = process_group
         self.prefers_main_grad = params_have_main_grad
-        self._sessions: list[_Session] = []
+        self._sessions: list[Session] = []
         self._names: dict[tuple[int, str], int] = {}
         self._changes = 0
         self._log_warnings()
@@ -106,7 +106,7 @@ class TrainerMonBase:
             raise ValueError("set_monitor: optimizer is None (expected the optimizer whose step() "
                              "ends a step)")
         models = list(model) if isinstance(model, (list, tuple)) else [model]
-        session = _Session(self, models, optimizer, _at_least(grad_acc_steps, 1, "grad_acc_steps"),
+        session = Session(self, models, optimizer, _at_least(grad_acc_steps, 1, "grad_acc_steps"),
                            _at_least(start_iteration, 0, "start_iteration"))
         session.groups = (tp_group, dp_group)
         self._sessions.append(session)
@@ -172,14 +172,14 @@ class TrainerMonBase:
             self._log_warnings()
         return self._changes
 
-    def own_name(self, session: _Session, stage: int, name: str) -> str:
+    def own_name(self, session: Session, stage: int, name: str) -> str:
         """`name`, or one that no other session has: two optimizers write into the same files."""
         number = self._sessions.index(session)
         while self._names.setdefault((stage, name), number) != number:
             name = f"model{number}.{name}"
         return name
 
-    def switch_off(self, session: _Session) -> None:
+    def switch_off(self, session: Session) -> None:
         """The last step is written: says so in the configuration (the lowest rank does)."""
         ranks = self.config.ranks or [0]
         if self.is_dynamic and (self._parts.rank() or 0) == min(ranks):
@@ -205,15 +205,43 @@ def _at_least(value: Any, least: int, name: str) -> int:
     return least
 
 
-class _Session:
+def _is_trained(parameter: Any) -> bool:
+    return bool(getattr(parameter, "requires_grad", True))
+
+
+class SessionOwner(Protocol):
+    """What a session asks of the monitor that it belongs to."""
+
+    _parts: MonitorParts
+    config: _core.MonitorConfig
+    output: str
+    process_group: Any
+    prefers_main_grad: bool
+    is_dynamic: bool
+
+    def first_directory(self) -> str:
+        """A directory to write to as well; empty: one of its own is made."""
+
+    def changes(self) -> int:
+        """How many times the configuration was changed."""
+
+    def own_name(self, session: Session, stage: int, name: str) -> str:
+        """`name`, or another that no other session has."""
+
+    def switch_off(self, session: Session) -> None:
+        """The last step is written."""
+
+
+class Session:
     """One model with its optimizer. Hooks are there only while a step is collected."""
 
     def __init__(
-        self, owner: TrainerMonBase, models: list[Any], optimizer: Any, micro_batches: int,
+        self, owner: SessionOwner, models: list[Any], optimizer: Any, micro_batches: int,
         step: int,
     ) -> None:
         self._owner, self._parts = owner, owner._parts
         self._models, self._optimizer = models, optimizer
+        self._stages = list(range(len(models)))
         self._micro_batches, self._step = micro_batches, step
         self.groups: tuple[Any, Any] = (None, None)
         self._config = owner.config
@@ -306,9 +334,10 @@ class _Session:
         config = self._config
         if not self._is_on or self._written >= config.collect_times:
             return _NEVER
-        if self._step < config.start_step:
-            return config.start_step
-        return self._step + -(self._step - config.start_step) % config.step_interval
+        collected = config.start_step
+        if self._step > collected:
+            collected = self._step + -(self._step - config.start_step) % config.step_interval
+        return collected if collected < config.stop_step else _NEVER
 
     def _arm(self) -> None:
         """Makes ready for the step that comes."""
@@ -357,8 +386,10 @@ class _Session:
             handles += self._parts.watch_module(module, watch)
         if self._config.gradients:
             batches = (self._micro_batches, self._config.micro_batch_gradients)
+            trained = [(parameter, name) for parameter, name in self._parameters
+                       if _is_trained(parameter)]
             handles += self._parts.watch_gradients(
-                self._models, self._parameters, self._live, autograd, batches)
+                self._models, trained, self._live, autograd, batches)
         if self._stacks is not None:
             handles += self._stacks.watch()
         if self._communication is not None:
@@ -377,14 +408,11 @@ class _Session:
         self._full_names: list[tuple[str, str, str]] = []
         self._parameters = []
         self._modules: list[tuple[_core.ModuleWatch, Any]] = []
-        group = 0
-        for stage, model in enumerate(self._models):
-            group = self._name_parameters(model, stage, group)
+        group = self._name_all_parameters()
         if self._config.activations:
-            for stage, model in enumerate(self._models):
+            for stage, model in zip(self._stages, self._models, strict=True):
                 group = self._name_modules(model, stage, group)
-        if self._config.format == "csv":
-            self._live.write_names(self._full_names)
+        self._write_names()
         if self._config.stack_info:
             self._stacks = ModuleStacks(self._parts, self._models, self._printed)
         self._open_communication()
@@ -408,10 +436,23 @@ class _Session:
         taken.add(short)
         return short
 
-    def _name_parameters(self, model: Any, stage: int, group: int) -> int:
+    def _write_names(self) -> None:
+        assert self._live is not None
+        if self._config.format == "csv":
+            self._live.write_names(self._full_names)
+
+    def _name_all_parameters(self) -> int:
+        group = 0
+        for stage, model in zip(self._stages, self._models, strict=True):
+            group = self._name_parameters(self._parts.parameters(model), stage, group)
+        return group
+
+    def _name_parameters(
+        self, parameters: Iterable[tuple[str, Any]], stage: int, group: int
+    ) -> int:
         assert self._live is not None
         taken: set[str] = set()
-        for name, parameter in self._parts.parameters(model):
+        for name, parameter in parameters:
             printed = self._printed(name, taken)
             if not self._selects_parameter(name, printed, stage):
                 continue
@@ -482,20 +523,30 @@ class _Session:
             kept = [None if self._parts.is_duplicate(parameter, tp_group, dp_group) else gradient
                     for (parameter, _), gradient in zip(self._parameters, gradients, strict=True)]
             live.add_all("grad_reduced", names, kept)
-            self._tell_missing([name.text for name, gradient in zip(names, gradients, strict=True)
-                                if gradient is None])
+            self._tell_missing([
+                name.text for (parameter, name), gradient
+                in zip(self._parameters, gradients, strict=True)
+                if gradient is None and _is_trained(parameter)])
         moments = []
-        if config.moments or config.directions:
-            moments = [self._parts.moments(parameter, self._optimizer)
-                       for parameter, _ in self._parameters]
-        if config.moments:
-            live.add_all("exp_avg", names, [first for first, _ in moments])
-            live.add_all("exp_avg_sq", names, [second for _, second in moments])
+        if config.directions or (config.moments and not config.moments_after):
+            moments = self._moments()
+        if config.moments and not config.moments_after:
+            self._add_moments(moments)
         if config.parameters:
             kind = "param_origin" if config.updated_parameters else "param"
             live.add_all(kind, names, [parameter for parameter, _ in self._parameters])
         if config.directions:
             self._take_directions(gradients, [first for first, _ in moments])
+
+    def _moments(self) -> list[tuple[Any, Any]]:
+        return [self._parts.moments(parameter, self._optimizer)
+                for parameter, _ in self._parameters]
+
+    def _add_moments(self, moments: list[tuple[Any, Any]]) -> None:
+        assert self._live is not None
+        names = [name for _, name in self._parameters]
+        self._live.add_all("exp_avg", names, [first for first, _ in moments])
+        self._live.add_all("exp_avg_sq", names, [second for _, second in moments])
 
     def _tell_missing(self, names: list[str]) -> None:
         for name in names[:_SHOWN_PARAMETERS]:
@@ -521,6 +572,8 @@ class _Session:
         if self._config.parameters and self._config.updated_parameters:
             live.add_all("param_updated", [name for _, name in self._parameters],
                          [parameter for parameter, _ in self._parameters])
+        if self._config.moments and self._config.moments_after:
+            self._add_moments(self._moments())
         if self._communication is not None:
             self._communication.end_step()
         if self._stacks is not None:

@@ -46,6 +46,24 @@ std::optional<Dated> DatedOf(const std::string& path, const std::string& name) {
   return found;
 }
 
+// "rank_3", "rank_3_2". Dump trees have such names too: only with files of a monitor.
+std::optional<Dated> NumberedOf(const std::string& path, const std::string& name) {
+  constexpr std::string_view kStart = "rank_";
+  if (!name.starts_with(kStart)) return std::nullopt;
+  const std::string_view text = std::string_view(name).substr(kStart.size());
+  const size_t mark = std::min(text.find('_'), text.size());
+  const auto rank = ParseNatural(text.substr(0, mark));
+  const auto run = mark == text.size() ? 1 : ParseNatural(text.substr(mark + 1));
+  if (!rank || !run) return std::nullopt;
+  Dated found{{JoinPath(path, name), name, *rank, *run}, *run};
+  const auto files = ListDirectory(found.directory.path);
+  const bool has_files = files && std::ranges::any_of(*files, [](std::string_view file) {
+                           const auto parts = MonitorFileName(file);
+                           return parts && parts->is_second_form;
+                         });
+  return has_files ? std::optional(found) : std::nullopt;
+}
+
 // Months of a training that runs over New Year: December is before January.
 void TellYears(std::vector<Dated>& directories) {
   constexpr int64_t kMonth = 100'000'000, kNovember = 10 * kMonth, kMarch = 2 * kMonth;
@@ -83,6 +101,7 @@ Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& 
   std::vector<Dated> found;
   for (const std::string& name : names) {
     auto dated = DatedOf(path, name);
+    if (!dated) dated = NumberedOf(path, name);
     if (dated && KindOf(dated->directory.path) == PathKind::kDirectory) {
       found.push_back(*std::move(dated));
     }
@@ -95,6 +114,19 @@ Result<std::vector<MonitorDirectory>> ListMonitorDirectories(const std::string& 
   std::vector<MonitorDirectory> directories;
   for (Dated& dated : found) directories.push_back(std::move(dated.directory));
   return directories;
+}
+
+std::optional<MonitorFileParts> MonitorFileName(std::string_view name) {
+  constexpr std::string_view kEnd = ".csv", kStep = "step";
+  const size_t mark = name.rfind('_');
+  if (mark == std::string_view::npos || !name.ends_with(kEnd)) return std::nullopt;
+  std::string_view steps = name.substr(mark + 1, name.size() - mark - 1 - kEnd.size());
+  const bool is_second_form = steps.starts_with(kStep);
+  if (is_second_form) steps.remove_prefix(kStep.size());
+  const size_t dash = std::min(steps.find('-'), steps.size());
+  const auto first = ParseNatural(steps.substr(0, dash));
+  if (!first || dash == steps.size() || !ParseNatural(steps.substr(dash + 1))) return std::nullopt;
+  return MonitorFileParts{name.substr(0, mark), *first, is_second_form};
 }
 
 std::string NewMonitorDirectoryName(int64_t rank) {

@@ -27,27 +27,43 @@ enum class MonitorKind : uint8_t {
 // When in a step its values are there, in this order.
 enum class TrainStage : uint8_t { kForward, kBackward, kOptimizer };
 
+// The parts of upstream's second monitor, TrainerMonitorV2, each with files of its own.
+enum class MonitorPart : uint8_t { kModule, kWeightGradient, kOptimizer, kParameter, kOther };
+inline constexpr std::array<std::string_view, 5> kMonitorPartNames = {"module", "weight_grad",
+                                                                      "optimizer", "param", "cc"};
+
 struct MonitorKindInfo {
   MonitorKind kind;
   std::string_view file;  // "{file}_{first}-{last}.csv"
   std::string_view tag;   // last part of a tag; empty: none
   TrainStage stage;
   bool has_micro_step;  // a column of its rows
+  MonitorPart part;
+  std::string_view scope;  // what its rows are called in the files of the part; empty: not in them
 };
 
 inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
-    {MonitorKind::kActivation, "actv", "actv", TrainStage::kForward, true},
-    {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", TrainStage::kBackward, true},
-    {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", TrainStage::kBackward, false},
-    {MonitorKind::kReducedGradient, "grad_reduced", "post_grad", TrainStage::kBackward, false},
-    {MonitorKind::kMomentum, "exp_avg", "exp_avg", TrainStage::kOptimizer, false},
-    {MonitorKind::kSecondMomentum, "exp_avg_sq", "exp_avg_sq", TrainStage::kOptimizer, false},
-    {MonitorKind::kParameter, "param", "param", TrainStage::kOptimizer, false},
-    {MonitorKind::kParameterOrigin, "param_origin", "param_origin", TrainStage::kOptimizer, false},
+    {MonitorKind::kActivation, "actv", "actv", TrainStage::kForward, true, MonitorPart::kModule,
+     "forward"},
+    {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", TrainStage::kBackward, true,
+     MonitorPart::kModule, "backward"},
+    {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", TrainStage::kBackward, false,
+     MonitorPart::kWeightGradient, "unreduced"},
+    {MonitorKind::kReducedGradient, "grad_reduced", "post_grad", TrainStage::kBackward, false,
+     MonitorPart::kWeightGradient, "reduced"},
+    {MonitorKind::kMomentum, "exp_avg", "exp_avg", TrainStage::kOptimizer, false,
+     MonitorPart::kOptimizer, "exp_avg"},
+    {MonitorKind::kSecondMomentum, "exp_avg_sq", "exp_avg_sq", TrainStage::kOptimizer, false,
+     MonitorPart::kOptimizer, "exp_avg_sq"},
+    {MonitorKind::kParameter, "param", "param", TrainStage::kOptimizer, false,
+     MonitorPart::kParameter, ""},
+    {MonitorKind::kParameterOrigin, "param_origin", "param_origin", TrainStage::kOptimizer, false,
+     MonitorPart::kParameter, "param_origin"},
     {MonitorKind::kParameterUpdated, "param_updated", "param_updated", TrainStage::kOptimizer,
-     false},
-    {MonitorKind::kOther, "other", "", TrainStage::kOptimizer, false},
-    {MonitorKind::kDirection, "other", "mg_direction", TrainStage::kOptimizer, false},
+     false, MonitorPart::kParameter, "param_updated"},
+    {MonitorKind::kOther, "other", "", TrainStage::kOptimizer, false, MonitorPart::kOther, "comm"},
+    {MonitorKind::kDirection, "other", "mg_direction", TrainStage::kOptimizer, false,
+     MonitorPart::kOther, ""},
 }};
 inline constexpr size_t kMonitorKindCount = kMonitorKinds.size();
 

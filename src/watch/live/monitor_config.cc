@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/file/file.h"
-#include "base/text/json.h"
-#include "base/text/text_parts.h"
+#include "base/text/number_text.h"
+#include "config/options.h"
 
 namespace plumbline::watch {
 namespace {
@@ -62,11 +62,6 @@ std::string Shown(const json::Value& value) {
   return text;
 }
 
-std::string_view Nearest(std::string_view name, std::span<const std::string_view> known) {
-  return *std::ranges::min_element(known, {},
-                                   [&](std::string_view one) { return EditDistance(name, one); });
-}
-
 // Reads one document and collects what is wrong with it.
 class ConfigReader {
  public:
@@ -97,8 +92,7 @@ class ConfigReader {
   void WarnOfUnknownKeys() {
     for (const std::string_view key : root_.Keys()) {
       if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
-      config_.warnings.push_back(
-          fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", key, Nearest(key, kKeys)));
+      config_.warnings.push_back(settings::UnknownKeyWarning("", key, kKeys));
     }
     for (const std::string_view key : {"l2_targets", "recording_l2_features", "ur_distribution"}) {
       const json::Value* value = root_.Find(key);
@@ -391,23 +385,29 @@ class ConfigReader {
 
 }  // namespace
 
-Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path) {
-  const auto root = json::Value::Parse(text);
+Result<json::Value> ParseConfigObject(std::string_view text, const std::string& path) {
+  auto root = json::Value::Parse(text);
   if (!root) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: is no JSON: {}", path, root.error().message()));
   }
-  if (!root->is_object()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: holds {} (expected an object)", path, Shown(*root)));
-  }
-  MonitorConfig config;
-  const std::vector<std::string> faults = ConfigReader(*root, &config).Read();
-  if (faults.empty()) return config;
+  if (root->is_object()) return *std::move(root);
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: {}\n  {}", path,
-                           faults.size() == 1 ? "1 fault" : fmt::format("{} faults", faults.size()),
+               fmt::format("{}: holds {} (expected an object)", path, Shown(*root)));
+}
+
+Error FaultsOf(const std::string& path, const std::vector<std::string>& faults) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: {}\n  {}", path, CountText(faults.size(), "fault"),
                            fmt::join(faults, "\n  ")));
+}
+
+Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path) {
+  PL_TRY_ASSIGN(const json::Value root, ParseConfigObject(text, path));
+  MonitorConfig config;
+  const std::vector<std::string> faults = ConfigReader(root, &config).Read();
+  if (!faults.empty()) return FaultsOf(path, faults);
+  return config;
 }
 
 Result<MonitorConfig> ReadMonitorConfig(const std::string& path) {

@@ -3,12 +3,16 @@
 #ifndef PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
 #define PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text/json.h"
+#include "formats/table/monitor_kinds.h"
 #include "plumbline/result.h"
 #include "watch/live/tensor_values.h"
 
@@ -34,6 +38,16 @@ struct AlertRule {
   enum class Kind : uint8_t { kTurbulence, kNan };
   Kind kind = Kind::kTurbulence;
   std::optional<double> threshold;  // of kTurbulence always
+};
+
+// What the configuration of a TrainerMonitorV2 has beside that of a TrainerMon.
+struct SecondForm {
+  std::string framework = "pytorch";  // or "mindspore"
+  std::string output = "./";
+  std::optional<bool> follows_optimizer;     // nothing: if there is one
+  int64_t micro_batches = 0;                 // of a step; 0: not said
+  std::vector<int64_t> communication_ranks;  // empty: all
+  std::array<std::vector<Op>, kMonitorPartNames.size()> ops;
 };
 
 struct MonitorConfig {
@@ -62,9 +76,12 @@ struct MonitorConfig {
   Format format = Format::kCsv;
   std::vector<int64_t> ranks;  // empty: all
   int64_t start_step = 0, step_interval = 1, collect_times = 100'000'000, steps_per_file = 1;
-  std::string append_from, append_to;  // times; empty: a new directory
+  int64_t stop_step = std::numeric_limits<int64_t>::max();  // the first one that is not collected
+  bool moments_after = false;                               // moments are those behind the step
+  std::string append_from, append_to;                       // times; empty: a new directory
   Squash squash = Squash::k122;
   bool dynamic_on = false;
+  std::optional<SecondForm> second;  // of a TrainerMonitorV2
   std::vector<std::string> warnings;
 };
 
@@ -72,6 +89,17 @@ struct MonitorConfig {
 // fault: where, what was given, what was expected.
 Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path);
 Result<MonitorConfig> ReadMonitorConfig(const std::string& path);
+
+// The same for a TrainerMonitorV2. As upstream, a number or a list that is wrong has its default,
+// with a warning; kInvalidArgument: no JSON object, or another framework or format. `framework`, if
+// not empty, counts in place of the file's.
+Result<MonitorConfig> ParseSecondForm(std::string_view text, const std::string& path,
+                                      std::string_view framework);
+Result<MonitorConfig> ReadSecondForm(const std::string& path, std::string_view framework);
+
+// Of both: the object in the text of a file, and the error that tells its faults.
+Result<json::Value> ParseConfigObject(std::string_view text, const std::string& path);
+Error FaultsOf(const std::string& path, const std::vector<std::string>& faults);
 
 // The shortened name. The first rule that is found in it counts:
 //   k122     behind "layer(s)." or "embedding(s).", from "final", "output" or "norm" on

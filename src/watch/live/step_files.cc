@@ -69,6 +69,36 @@ std::vector<const Row*> InOrder(const std::vector<Row>& rows) {
   return ordered;
 }
 
+// One csv file after the other, each extended by whole steps.
+class BlockFiles {
+ public:
+  // `block`: the number of the file at `path`, ascending. `is_whole`: it holds this step alone, and
+  // appears when it is complete unless it is there already.
+  Status Append(const std::string& path, int64_t block, bool is_whole,
+                const std::pair<std::string, std::string>& header_and_rows) {
+    const auto& [header, rows] = header_and_rows;
+    // A second optimizer with a monitor of its own adds to the file of the step.
+    const std::scoped_lock lock(FilesInUse());
+    if (is_whole && KindOf(path) == PathKind::kMissing) {
+      return WriteFileAtomically(path, header + rows, /*durable=*/false);
+    }
+    uint64_t size = 1;
+    if (block_ != block) {
+      PL_TRY(Close());
+      PL_TRY_ASSIGN(file_, File::OpenAppend(path));
+      block_ = block;
+      PL_TRY_ASSIGN(size, FileSize(path));
+    }
+    return file_.Write(size == 0 ? header + rows : rows);
+  }
+
+  Status Close() { return file_.is_open() ? file_.Close() : Status(); }
+
+ private:
+  File file_;
+  int64_t block_ = -1;
+};
+
 class CsvSink : public StepSink {
  public:
   CsvSink(std::string directory, CsvForm form)
@@ -82,42 +112,19 @@ class CsvSink : public StepSink {
   }
 
   Status Close() override {
-    for (Open& open : open_) {
-      if (open.file.is_open()) PL_TRY(open.file.Close());
-    }
+    for (BlockFiles& files : files_) PL_TRY(files.Close());
     return {};
   }
 
  private:
-  struct Open {
-    File file;
-    int64_t block = -1;
-  };
-
   Status WriteKind(MonitorKind kind, const StepRows& rows) {
     const int64_t block = rows.step / form_.steps_per_file;
     const int64_t first = block * form_.steps_per_file;
     const std::string path = JoinPath(
         directory_,
         fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first, first + form_.steps_per_file - 1));
-    // A second optimizer with a monitor of its own adds to the file of the step.
-    const std::scoped_lock lock(FilesInUse());
-    if (form_.steps_per_file == 1 && KindOf(path) == PathKind::kMissing) {
-      text_ = Header(kind);
-      AppendRows(kind, rows);
-      return WriteFileAtomically(path, text_, /*durable=*/false);
-    }
-    Open& open = open_[static_cast<size_t>(kind)];
-    text_.clear();
-    if (open.block != block) {
-      if (open.file.is_open()) PL_TRY(open.file.Close());
-      PL_TRY_ASSIGN(open.file, File::OpenAppend(path));
-      open.block = block;
-      PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
-      if (size == 0) text_ = Header(kind);
-    }
-    AppendRows(kind, rows);
-    return open.file.Write(text_);
+    return files_[static_cast<size_t>(kind)].Append(path, block, form_.steps_per_file == 1,
+                                                    {Header(kind), RowsOf(kind, rows)});
   }
 
   [[nodiscard]] std::string Header(MonitorKind kind) const {
@@ -127,25 +134,113 @@ class CsvSink : public StepSink {
     return header + "\n";
   }
 
-  void AppendRows(MonitorKind kind, const StepRows& rows) {
+  [[nodiscard]] std::string RowsOf(MonitorKind kind, const StepRows& rows) const {
+    std::string text;
     const bool has_micro_step = HasMicroStep(kind, form_);
     for (const Row* row : InOrder(rows.of(kind))) {
-      fmt::format_to(std::back_inserter(text_), "{},", row->name->vpp_stage);
-      csv::AppendExactly(row->name->text, text_);
-      fmt::format_to(std::back_inserter(text_), ",{}", rows.step);
-      if (has_micro_step) fmt::format_to(std::back_inserter(text_), ",{}", row->micro_step);
+      fmt::format_to(std::back_inserter(text), "{},", row->name->vpp_stage);
+      csv::AppendExactly(row->name->text, text);
+      fmt::format_to(std::back_inserter(text), ",{}", rows.step);
+      if (has_micro_step) fmt::format_to(std::back_inserter(text), ",{}", row->micro_step);
       for (const Op op : form_.ops) {
-        text_ += ',';
-        AppendOp(op, *row, form_, text_);
+        text += ',';
+        AppendOp(op, *row, form_, text);
       }
-      text_ += '\n';
+      text += '\n';
     }
+    return text;
   }
 
   std::string directory_;
   CsvForm form_;
-  std::array<Open, kMonitorKindCount> open_;
-  std::string text_;
+  std::array<BlockFiles, kMonitorKindCount> files_;
+};
+
+class SecondSink : public StepSink {
+ public:
+  SecondSink(std::string directory, const MonitorConfig& config, int64_t rank)
+      : directory_(std::move(directory)),
+        form_(*config.second),
+        start_step_(config.start_step),
+        steps_per_file_(config.steps_per_file),
+        takes_every_gradient_(config.micro_batch_gradients),
+        rank_(rank) {}
+
+  Status Write(const StepRows& rows) override {
+    for (size_t i = 0; i < kMonitorPartNames.size(); ++i) {
+      const auto part = static_cast<MonitorPart>(i);
+      std::string text;
+      for (const MonitorKindInfo& info : kMonitorKinds) {
+        if (info.part == part && !info.scope.empty()) AppendRows(info, rows, text);
+      }
+      if (!text.empty()) PL_TRY(WritePart(part, rows.step, text));
+    }
+    return {};
+  }
+
+  Status Close() override {
+    for (BlockFiles& files : files_) PL_TRY(files.Close());
+    return {};
+  }
+
+ private:
+  Status WritePart(MonitorPart part, int64_t step, const std::string& text) {
+    const int64_t block = (step - start_step_) / steps_per_file_;
+    const int64_t first = start_step_ + block * steps_per_file_;
+    const auto index = static_cast<size_t>(part);
+    const std::string path =
+        JoinPath(directory_, fmt::format("{}_step{}-{}.csv", kMonitorPartNames[index], first,
+                                         first + steps_per_file_ - 1));
+    std::string header = "vpp_stage,step,module_name,scope";
+    if (HasMicroStepOf(part)) header += ",micro_step";
+    for (const Op op : form_.ops[index]) header += fmt::format(",{}", NameOf(op));
+    return files_[index].Append(path, block, steps_per_file_ == 1, {header + "\r\n", text});
+  }
+
+  // Of modules only where rows of several micro-batches could not be told apart.
+  [[nodiscard]] bool HasMicroStepOf(MonitorPart part) const {
+    return part == MonitorPart::kWeightGradient ||
+           (part == MonitorPart::kModule && form_.micro_batches > 1);
+  }
+
+  // From 1 on; gradients that were added up have the last one.
+  [[nodiscard]] int64_t MicroStepOf(const MonitorKindInfo& info, const Row& row) const {
+    const bool is_of_one = info.part == MonitorPart::kModule ||
+                           (info.kind == MonitorKind::kUnreducedGradient && takes_every_gradient_);
+    return is_of_one ? row.micro_step + 1 : std::max<int64_t>(form_.micro_batches, 1);
+  }
+
+  [[nodiscard]] std::string NameIn(const MonitorKindInfo& info, const Row& row) const {
+    if (info.kind == MonitorKind::kOther) return TagOf(info.kind, row, rank_);
+    std::string name = row.name->vpp_stage < 0 ? "" : fmt::format("{}:", row.name->vpp_stage);
+    name += row.name->text;
+    if (info.part == MonitorPart::kOptimizer) name += fmt::format(".{}", info.scope);
+    return name;
+  }
+
+  void AppendRows(const MonitorKindInfo& info, const StepRows& rows, std::string& text) const {
+    for (const Row* row : InOrder(rows.of(info.kind))) {
+      if (info.kind != MonitorKind::kOther) text += std::to_string(row->name->vpp_stage);
+      fmt::format_to(std::back_inserter(text), ",{},", rows.step);
+      csv::AppendExactly(NameIn(info, *row), text);
+      fmt::format_to(std::back_inserter(text), ",{}", info.scope);
+      if (HasMicroStepOf(info.part)) {
+        fmt::format_to(std::back_inserter(text), ",{}", MicroStepOf(info, *row));
+      }
+      for (const Op op : form_.ops[static_cast<size_t>(info.part)]) {
+        text += ',';
+        AppendPythonFloat(row->values.of(op), text);
+      }
+      text += "\r\n";
+    }
+  }
+
+  std::string directory_;
+  SecondForm form_;
+  int64_t start_step_, steps_per_file_;
+  bool takes_every_gradient_;
+  int64_t rank_;
+  std::array<BlockFiles, kMonitorPartNames.size()> files_;
 };
 
 class EventSink : public StepSink {
@@ -214,6 +309,28 @@ std::string TagOf(MonitorKind kind, const Row& row, int64_t rank) {
 
 std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form) {
   return std::make_unique<CsvSink>(std::move(directory), std::move(form));
+}
+
+std::unique_ptr<StepSink> NewSecondSink(std::string directory, const MonitorConfig& config,
+                                        int64_t rank) {
+  return std::make_unique<SecondSink>(std::move(directory), config, rank);
+}
+
+Result<std::string> MakeSecondDirectory(const std::string& output, int64_t rank,
+                                        std::string* warning) {
+  const std::string wanted = JoinPath(output, fmt::format("rank_{}", rank));
+  std::string path = wanted;
+  for (int number = 2;; ++number) {
+    PL_TRY(MakeDirectories(path));
+    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
+    if (std::ranges::none_of(names, [](const auto& name) { return name.ends_with(".csv"); })) break;
+    path = fmt::format("{}_{}", wanted, number);
+  }
+  if (path != wanted) {
+    *warning =
+        fmt::format("{} holds the files of another run; this one writes to {}", wanted, path);
+  }
+  return path;
 }
 
 Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,

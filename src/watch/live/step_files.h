@@ -29,6 +29,15 @@ struct CsvForm {
 // when it is complete. kIo.
 std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form);
 
+// The files of a TrainerMonitorV2, "{part}_step{first}-{last}.csv" in `directory`, likewise. Lines
+// end with CRLF, numbers are not rounded; `config` has a second form.
+std::unique_ptr<StepSink> NewSecondSink(std::string directory, const MonitorConfig& config,
+                                        int64_t rank);
+// "{output}/rank_{rank}", or the next free one of "rank_{rank}_2", ... where another run has written
+// csv files: `warning` says so. kIo.
+Result<std::string> MakeSecondDirectory(const std::string& output, int64_t rank,
+                                        std::string* warning);
+
 // One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". kIo.
 Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,
                                                int64_t rank);

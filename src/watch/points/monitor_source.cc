@@ -61,6 +61,14 @@ void TakeStatistic(std::string_view name, double value, RecordedStatistics& out)
   if (name == "nans" && value >= 0) out.nan_count = static_cast<uint64_t>(value);
 }
 
+// "fc.input", "fc.input_1", "fc.grad_input.1".
+bool IsOfInput(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  name = name.substr(0, end + 1);
+  if (name.ends_with('_') || name.ends_with('.')) name.remove_suffix(1);
+  return name.ends_with(".input") || name.ends_with(".grad_input");
+}
+
 bool IsStatistic(std::string_view name) { return name != "shape" && name != "dtype"; }
 
 class MonitorReader {
@@ -101,8 +109,8 @@ class MonitorReader {
     const auto end = resumed_.EndOf(rank, file.kind);
     int decimals = 0;
     std::vector<Place> added;
-    const auto facts =
-        load::VisitMonitorFile(file.path, [&](auto statistics, load::MonitorRow& row) -> Status {
+    const auto facts = load::VisitMonitorFile(
+        file.path, file.kind, [&](auto statistics, load::MonitorRow& row) -> Status {
           if (end && row.step >= *end) {
             ++left_out_;
             return {};
@@ -147,7 +155,7 @@ class MonitorReader {
     const bool is_of_weight = file.kind.starts_with("grad_") || file.kind.starts_with("exp_avg");
     if (is_of_weight) trained_.insert(row.name);
     const bool is_activation = HasMicroSteps(file.kind);
-    tensor.is_input = is_activation && row.name.ends_with(".input");
+    tensor.is_input = is_activation && IsOfInput(row.name);
     // Without a tensor the monitor writes NaN in every cell.
     bool has_number = false;
     for (size_t i = 0; i < statistics.size(); ++i) {

@@ -56,8 +56,11 @@ class TorchMonitorParts:
     def modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
         return list(model.named_modules())
 
-    def parameters(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Parameter]]:
-        return [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+    def parameters(
+        self, model: torch.nn.Module, with_frozen: bool = False
+    ) -> Iterable[tuple[str, torch.nn.Parameter]]:
+        return [(name, one) for name, one in model.named_parameters()
+                if with_frozen or one.requires_grad]
 
     def watch_module(self, module: torch.nn.Module, watch: _core.ModuleWatch) -> list[Handle]:
         before, after = CopyableHook(watch.before), CopyableHook(watch.after)
