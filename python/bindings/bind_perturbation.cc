@@ -93,15 +93,6 @@ class Checker {
   TensorReader reader_;
 };
 
-std::optional<Perturbation> ModeNamed(std::string_view name) {
-  for (const Perturbation mode :
-       {Perturbation::kImprovePrecision, Perturbation::kAddNoise, Perturbation::kBitNoise,
-        Perturbation::kChangeValue, Perturbation::kNoChange, Perturbation::kToCpu}) {
-    if (PerturbationName(mode) == name) return mode;
-  }
-  return std::nullopt;
-}
-
 bool Checker::Read(PyObject* tensor, ReadTensor* out) const {
   out->owner = nb::borrow(tensor);
   if (!reader_.Read(tensor, &out->host)) return false;
@@ -243,7 +234,7 @@ PendingComparison Checker::Compare(const CheckedCall& call, std::string_view mod
                                    nb::handle original, nb::handle second) {
   PendingComparison out;
   out.call = call;
-  out.mode = ModeNamed(mode).value_or(Perturbation::kNoChange);
+  out.mode = PerturbationNamed(mode).value_or(Perturbation::kNoChange);
   out.has_float = HasFloat(second.ptr(), 0);
   (void)FindFirst(original.ptr(), 0, &out);
   out.default_threshold = perturb::ThresholdOf(out.first_dtype, out.mode);
@@ -304,7 +295,7 @@ PendingComparison Checker::CompareCpu(const CheckedCall& call, std::string_view 
                                       nb::handle original, nb::handle golden) {
   PendingComparison out;
   out.call = call;
-  out.mode = ModeNamed(mode).value_or(Perturbation::kToCpu);
+  out.mode = PerturbationNamed(mode).value_or(Perturbation::kToCpu);
   (void)FindFirst(original.ptr(), 0, &out);
   out.default_threshold = perturb::ThresholdOf(out.first_dtype, out.mode);
   WalkCpu(original.ptr(), golden.ptr(), {}, &out);
@@ -490,7 +481,7 @@ void BindCalls(nb::class_<Checker>& check) {
       .def("skip",
            [](Checker& self, const CheckedCall& call, std::string_view mode,
               std::string_view reason) {
-             const auto which = ModeNamed(mode);
+             const auto which = PerturbationNamed(mode);
              if (which) self.check().Skip(call, *which, reason);
            })
       .def("fixed", &Checker::Fixed, nb::arg("call"), nb::arg("original"),

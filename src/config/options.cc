@@ -120,6 +120,12 @@ Result<uint64_t> AsByteCount(std::string_view field, const Json& value) {
   return *number;
 }
 
+Result<int64_t> AsPositive(std::string_view field, const Json& value) {
+  const std::optional<int64_t> number = value.AsInteger();
+  if (!number || *number < 1) return Invalid(field, value, "an integer of at least 1");
+  return *number;
+}
+
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
   std::vector<std::string> list;
   if (value.AsList() == nullptr) return Invalid(field, value, "a list of strings");
@@ -359,11 +365,6 @@ Status SetGradLevel(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
-Status SetGradParameters(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.grad_probe.param_list, AsStringList(field, value));
-  return {};
-}
-
 Status SetGradBounds(std::string_view field, const Json& value, Config& config) {
   const Json::List* const list = value.AsList();
   if (list == nullptr) return Invalid(field, value, "a list of ascending numbers");
@@ -376,8 +377,9 @@ Status SetGradBounds(std::string_view field, const Json& value, Config& config) 
                                              : *real >= -kFirstBeyond && *real < kFirstBeyond;
     if (!is_within) return Invalid(field, item, "every element to be from -2^63 to 2^63 - 1");
     if (!bounds.empty() && *real <= bounds.back().value) {
-      return Invalid(field, item, fmt::format("more than {}, the element before: bounds ascend",
-                                              bounds.back().text));
+      return Invalid(
+          field, item,
+          fmt::format("more than {}, the element before: bounds ascend", bounds.back().text));
     }
     bounds.push_back({*real, item.is_integer() ? item.Text() : PythonFloat(*real)});
   }
@@ -388,11 +390,6 @@ Status SetGradBounds(std::string_view field, const Json& value, Config& config) 
 Status SetGradStep(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string step, OneOf(field, value, kGradSteps));
   config.grad_probe.by_iteration = step == "iteration";
-  return {};
-}
-
-Status SetGradPacked(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.grad_probe.packed, AsBool(field, value));
   return {};
 }
 
@@ -417,14 +414,18 @@ constexpr Sections kTensor = 4;
 constexpr Sections kOverflow = 8;
 constexpr Sections kNan = 16;
 constexpr Sections kPerturbed = 32;
+constexpr auto kCheck = &Config::perturbation;  // where its options are
 constexpr Sections kGradient = 64;
 constexpr Sections kRecording = kStatistics | kTensor;
 constexpr Sections kEveryTask = kRecording | kOverflow | kNan;
 
 constexpr std::pair<Sections, std::string_view> kNames[] = {
-    {kTop, ""},          {kStatistics, "statistics"},
-    {kTensor, "tensor"}, {kOverflow, "overflow_check"},
-    {kNan, "nan_check"}, {kPerturbed, "free_benchmark"},
+    {kTop, ""},
+    {kStatistics, "statistics"},
+    {kTensor, "tensor"},
+    {kOverflow, "overflow_check"},
+    {kNan, "nan_check"},
+    {kPerturbed, "free_benchmark"},
     {kGradient, "grad_probe"},
 };
 
@@ -445,7 +446,8 @@ constexpr Option kOptions[] = {
      "`statistics`; `tensor`: also one file per tensor; `structure`: no values, only which call "
      "happened where; `overflow_check`, `nan_check`: [search for NaN and "
      "Inf](../how-to/overflow.md); `free_benchmark`: [calls run twice](perturbation-check.md); "
-     "`grad_probe`: [gradients of every optimizer step](grad-probe.md). The other tasks of upstream "
+     "`grad_probe`: [gradients of every optimizer step](grad-probe.md). The other tasks of "
+     "upstream "
      "are known but not built yet"},
     {kTop, "dump_path", Assign<&Config::dump_path, AsString>, "string", "required",
      "output directory; its absolute path may hold letters, digits and `_./-`, at most 4096 "
@@ -538,9 +540,10 @@ constexpr Option kOptions[] = {
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
     {kNan, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings", "`[]`",
      "hits whose name contains one of the strings get statistics and tensor files"},
-    {kPerturbed, "scope", SetPerturbedScope, "list of strings", "`[]`",
-     "complete names of the calls to check; not together with `list`"},
-    {kPerturbed, "list", SetPerturbedList, "list of strings", "`[]` (all)",
+    {kPerturbed, "scope", AssignIn<kCheck, &PerturbationConfig::scope, AsStringList>,
+     "list of strings", "`[]`", "complete names of the calls to check; not together with `list`"},
+    {kPerturbed, "list", AssignIn<kCheck, &PerturbationConfig::list, AsStringList>,
+     "list of strings", "`[]` (all)",
      "substrings of names; with MindSpore also complete names such as `mindspore.mint.div`"},
     {kPerturbed, "fuzz_device", SetFuzzDevice, "string", "`npu`",
      "`npu`: the second run is on the same device; `gpu`, `cuda` and `device` mean the same. "
@@ -554,30 +557,34 @@ constexpr Option kOptions[] = {
     {kPerturbed, "fuzz_level", SetFuzzLevel, "string", "`L1`", "nothing else is there"},
     {kPerturbed, "fuzz_stage", SetFuzzStage, "string", "`forward`",
      "`forward`: outputs are compared; `backward`: gradients"},
-    {kPerturbed, "if_preheat", SetPreheat, "bool", "false",
-     "thresholds are adapted by comparing some calls with the CPU; PyTorch"},
-    {kPerturbed, "preheat_step", SetPreheatStep, "integer", "15", "steps of that, at least 1"},
-    {kPerturbed, "max_sample", SetMaxSample, "integer", "20",
-     "calls of one API compared with the CPU in one step, at most"},
+    {kPerturbed, "if_preheat", AssignIn<kCheck, &PerturbationConfig::has_preheat, AsBool>, "bool",
+     "false", "thresholds are adapted by comparing some calls with the CPU; PyTorch"},
+    {kPerturbed, "preheat_step", AssignIn<kCheck, &PerturbationConfig::preheat_step, AsPositive>,
+     "integer", "15", "steps of that, at least 1"},
+    {kPerturbed, "max_sample", AssignIn<kCheck, &PerturbationConfig::max_sample, AsPositive>,
+     "integer", "20", "calls of one API compared with the CPU in one step, at most"},
     {kPerturbed, "noise", SetNoise, "string", "`absolute`",
      "what `add_noise` adds: `absolute`, a constant; `ulp`: the next number up or down, by chance"},
-    {kPerturbed, "nan_mismatch", SetNonFinite, "bool", "true",
-     "false: NaN and Inf count as no difference, as upstream counts them"},
+    {kPerturbed, "nan_mismatch", AssignIn<kCheck, &PerturbationConfig::sees_non_finite, AsBool>,
+     "bool", "true", "false: NaN and Inf count as no difference, as upstream counts them"},
     {kPerturbed, "threshold_file", SetThresholdFile, "string", "none",
      "a `free_benchmark_threshold.json` that an earlier preheat wrote"},
     {kPerturbed, "cotangent", SetCotangent, "string", "not given",
      "`ones` or `real`: accepted; PyTorch takes the gradient that arrives, MindSpore ones"},
     {kGradient, "grad_level", SetGradLevel, "string", "`L1`",
-     "`L0`: maximum, minimum, norm and MD5 of each gradient; `L1`: without the MD5, and the sign of "
+     "`L0`: maximum, minimum, norm and MD5 of each gradient; `L1`: without the MD5, and the sign "
+     "of "
      "every element; `L2`: also which share of the elements lies between `bounds`"},
-    {kGradient, "param_list", SetGradParameters, "list of strings", "`[]` (all)",
-     "exact names of parameters; one that the model does not have is told"},
+    {kGradient, "param_list",
+     AssignIn<&Config::grad_probe, &GradProbeConfig::param_list, AsStringList>, "list of strings",
+     "`[]` (all)", "exact names of parameters; one that the model does not have is told"},
     {kGradient, "bounds", SetGradBounds, "list of numbers", "`[-1, 0, 1]`",
      "ascending, each once, within 64-bit integers; compared as float32"},
     {kGradient, "step_by", SetGradStep, "string", "`optimizer`",
      "what a step is: a call of `step()` of any optimizer, or an `iteration`, in which each "
      "optimizer steps once"},
-    {kGradient, "packed", SetGradPacked, "bool", "false",
+    {kGradient, "packed", AssignIn<&Config::grad_probe, &GradProbeConfig::packed, AsBool>, "bool",
+     "false",
      "signs as one file per step with a bit per element instead of `.npy` files with a byte each; "
      "upstream's comparison does not read it"},
 };

@@ -65,6 +65,13 @@ Status Assign(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
+// The same for a member of the member `kPart`.
+template <auto kPart, auto kField, auto kParse>
+Status AssignIn(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.*kPart.*kField, kParse(field, value));
+  return {};
+}
+
 // Every value that `task` may have, also of tasks that are not built. Each may name a section.
 std::span<const std::string_view> TaskWords();
 
@@ -77,10 +84,8 @@ Setter SetSummaryMode;
 Setter SetCount;
 Setter SetBenchPath;
 Setter SetGradLevel;
-Setter SetGradParameters;
 Setter SetGradBounds;
 Setter SetGradStep;
-Setter SetGradPacked;
 
 // Checked, and without effect on what is recorded.
 Setter CheckFileFormat;

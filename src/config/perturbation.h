@@ -5,6 +5,7 @@
 #define PLUMBLINE_CONFIG_PERTURBATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ enum class Perturbation : uint8_t {
 };
 // "improve_precision" and so on.
 std::string_view PerturbationName(Perturbation mode);
+std::optional<Perturbation> PerturbationNamed(std::string_view name);
 // Whether it changes values of one tensor, and leaves types and devices alone.
 bool ChangesValues(Perturbation mode);
 

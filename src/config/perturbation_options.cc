@@ -25,6 +25,13 @@ std::string_view PerturbationName(Perturbation mode) {
   return std::ranges::find(kModes, mode, [](const auto& row) { return row.first; })->second;
 }
 
+std::optional<Perturbation> PerturbationNamed(std::string_view name) {
+  for (const auto& [mode, word] : kModes) {
+    if (word == name) return mode;
+  }
+  return std::nullopt;
+}
+
 bool ChangesValues(Perturbation mode) {
   return mode == Perturbation::kAddNoise || mode == Perturbation::kBitNoise ||
          mode == Perturbation::kChangeValue;
@@ -37,18 +44,11 @@ namespace {
 
 constexpr std::string_view kSameDevice[] = {"npu", "gpu", "cuda", "device"};
 
-Result<int64_t> AsPositive(std::string_view field, const Json& value) {
-  const std::optional<int64_t> number = value.AsInteger();
-  if (!number || *number < 1) return Invalid(field, value, "an integer of at least 1");
-  return *number;
-}
-
 Result<Perturbation> AsMode(std::string_view field, const Json& value) {
+  const auto mode = value.AsText() == nullptr ? std::nullopt : PerturbationNamed(*value.AsText());
+  if (mode) return *mode;
   std::vector<std::string_view> words;
-  for (const auto& [mode, word] : kModes) {
-    if (value.AsText() != nullptr && *value.AsText() == word) return mode;
-    words.push_back(word);
-  }
+  for (const auto& row : kModes) words.push_back(row.second);
   return Invalid(field, value, "one of " + Join(words) + ", or a list of such");
 }
 
@@ -71,16 +71,6 @@ std::string ModesText(const PerturbationConfig& config) {
 }
 
 }  // namespace
-
-Status SetPerturbedScope(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.scope, AsStringList(field, value));
-  return {};
-}
-
-Status SetPerturbedList(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.list, AsStringList(field, value));
-  return {};
-}
 
 Status SetFuzzDevice(std::string_view field, const Json& value, Config& config) {
   const std::string* word = value.AsText();
@@ -122,28 +112,8 @@ Status SetFuzzStage(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
-Status SetPreheat(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.has_preheat, AsBool(field, value));
-  return {};
-}
-
-Status SetPreheatStep(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.preheat_step, AsPositive(field, value));
-  return {};
-}
-
-Status SetMaxSample(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.max_sample, AsPositive(field, value));
-  return {};
-}
-
 Status SetNoise(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(config.perturbation.has_ulp_noise, OneOfTwo(field, value, "absolute", "ulp"));
-  return {};
-}
-
-Status SetNonFinite(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.perturbation.sees_non_finite, AsBool(field, value));
   return {};
 }
 
@@ -176,16 +146,17 @@ std::vector<Error> WrongPerturbations(const Config& config) {
     return asked.on_cpu != (mode == Perturbation::kToCpu);
   };
   if (std::ranges::any_of(asked.modes, wrong_mode)) {
-    errors.push_back(Wrong("fuzz_device", fmt::format("is \"{}\" with pert_mode {} (expected cpu "
-                                                      "with to_cpu alone, and npu with all others)",
-                                                      asked.on_cpu ? "cpu" : "npu",
-                                                      ModesText(asked))));
+    errors.push_back(
+        Wrong("fuzz_device", fmt::format("is \"{}\" with pert_mode {} (expected cpu "
+                                         "with to_cpu alone, and npu with all others)",
+                                         asked.on_cpu ? "cpu" : "npu", ModesText(asked))));
   }
   if (!asked.fixes) return errors;
   if (asked.has_preheat) errors.push_back(Wrong("if_preheat", "is true with handler_type fix"));
   if (asked.is_backward) {
-    errors.push_back(Wrong("fuzz_stage", "is \"backward\" with handler_type fix (expected "
-                                         "forward)"));
+    errors.push_back(Wrong("fuzz_stage",
+                           "is \"backward\" with handler_type fix (expected "
+                           "forward)"));
   }
   const Perturbation mode = asked.modes.front();
   const bool is_exact = mode == Perturbation::kImprovePrecision || mode == Perturbation::kToCpu;
@@ -201,8 +172,9 @@ std::vector<Error> WrongOnMindSpore(Config& config) {
   std::vector<Error> errors;
   PerturbationConfig& asked = config.perturbation;
   if (asked.on_cpu) {
-    errors.push_back(Wrong("fuzz_device", "is \"cpu\" (expected npu with MindSpore, which has no "
-                                          "to_cpu)"));
+    errors.push_back(Wrong("fuzz_device",
+                           "is \"cpu\" (expected npu with MindSpore, which has no "
+                           "to_cpu)"));
   }
   if (asked.has_preheat) {
     config.warnings.push_back("free_benchmark.if_preheat: has no effect with MindSpore");

@@ -10,18 +10,12 @@
 
 namespace plumbline::settings {
 
-Setter SetPerturbedScope;
-Setter SetPerturbedList;
 Setter SetFuzzDevice;
 Setter SetPerturbations;
 Setter SetHandler;
 Setter SetFuzzLevel;
 Setter SetFuzzStage;
-Setter SetPreheat;
-Setter SetPreheatStep;
-Setter SetMaxSample;
 Setter SetNoise;
-Setter SetNonFinite;
 Setter SetThresholdFile;
 Setter SetCotangent;
 
