@@ -368,7 +368,7 @@ class _Session:
     def _open(self) -> None:
         place = _core.MonitorPlace(
             self._owner.output, self._parts.rank(),
-            self._parts.group_place(self._owner.process_group), self._step)
+            self._parts.group_place(self._owner.process_group), self._step, bool(self.directory))
         parts = {**self._parts.framework_parts(), "name": "monitor"}
         self._live = _core.new_live_monitor(
             parts, self._config, place, self.directory or self._owner.first_directory())
@@ -384,7 +384,7 @@ class _Session:
             for stage, model in enumerate(self._models):
                 group = self._name_modules(model, stage, group)
         if self._config.format == "csv":
-            self._live.write_names(self._full_names)
+            self._live.write_names(self._full_names, self._config)
         if self._config.stack_info:
             self._stacks = ModuleStacks(self._parts, self._models, self._printed)
         self._open_communication()
@@ -544,7 +544,9 @@ class _Session:
             _core.log_info(f"> and {len(alerts) - _SHOWN_ALERTS} more alerts; \"dump\": true in "
                            "\"alert\" writes all of them to anomaly.json")
         for message in messages:
-            if message not in alerts:
+            if message.startswith("watch: "):
+                _core.log_info(f"> {message}")
+            elif message not in alerts:
                 self._warn(message)
 
     def _warn(self, text: str) -> None:

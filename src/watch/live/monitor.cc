@@ -67,6 +67,11 @@ Monitor::Monitor(const MonitorConfig& config, AlertPlace place, std::unique_ptr<
 
 Monitor::~Monitor() { Close(); }
 
+void Monitor::Watch(std::unique_ptr<RuleWatch> rules) {
+  rules_ = std::move(rules);
+  messages_ = rules_->Limits();
+}
+
 const WatchedName* Monitor::Name(std::string_view text, int32_t vpp_stage, uint32_t group) {
   WatchedName& name = names_[{std::string(text), vpp_stage, group}];
   if (name.text.empty()) name = {std::string(text), vpp_stage, group};
@@ -119,6 +124,7 @@ void Monitor::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (rules_ != nullptr) std::ranges::move(rules_->Summary(), std::back_inserter(messages_));
   if (!alert_path_.empty()) EndAlertFile(alert_path_, this);
   if (sink_ == nullptr) return;
   const Status closed = sink_->Close();
@@ -147,6 +153,10 @@ void Monitor::WriteOut(const StepRows& rows) {
   std::vector<std::string> lines = alerts_.Check(rows);
   if (written && !lines.empty() && !alert_path_.empty()) {
     written = WriteAlertFile(alert_path_, this, alerts_.Document());
+  }
+  if (rules_ != nullptr) {
+    const Status kept = rules_->Look(rows, &lines);
+    if (written) written = kept;
   }
   const std::scoped_lock lock(mutex_);
   std::ranges::move(lines, std::back_inserter(messages_));

@@ -14,13 +14,14 @@
 #include "base/file/file.h"
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
+#include "watch/live/rule_list.h"
 
 namespace plumbline::watch {
 namespace {
 
 constexpr int64_t kMostSteps = 100'000'000;
 
-constexpr std::array<std::string_view, 34> kKeys = {"targets",
+constexpr std::array<std::string_view, 35> kKeys = {"targets",
                                                     "all_xy",
                                                     "xy_distribution",
                                                     "forward_only",
@@ -53,7 +54,8 @@ constexpr std::array<std::string_view, 34> kKeys = {"targets",
                                                     "l2_targets",
                                                     "recording_l2_features",
                                                     "sa_order",
-                                                    "profile"};
+                                                    "profile",
+                                                    "watch"};
 
 std::string Shown(const json::Value& value) {
   constexpr size_t kMost = 60;
@@ -70,7 +72,9 @@ std::string_view Nearest(std::string_view name, std::span<const std::string_view
 // Reads one document and collects what is wrong with it.
 class ConfigReader {
  public:
-  ConfigReader(const json::Value& root, MonitorConfig* config) : root_(root), config_(*config) {}
+  // Files that it names are beside `path`.
+  ConfigReader(const json::Value& root, const std::string& path, MonitorConfig* config)
+      : root_(root), path_(path), config_(*config) {}
 
   // The faults, one line each.
   std::vector<std::string> Read() {
@@ -82,6 +86,7 @@ class ConfigReader {
     ReadRanks();
     ReadCommunication();
     ReadAlerts();
+    ReadWatch();
     ReadAppend();
     ReadSquash();
     ReadFormat();
@@ -328,6 +333,12 @@ class ConfigReader {
     config_.alerts.push_back(read);
   }
 
+  void ReadWatch() {
+    const json::Value* value = root_.Find("watch");
+    if (value == nullptr) return;
+    config_.watch = ReadRuleList(*value, std::string(DirectoryOf(path_)), &faults_);
+  }
+
   void ReadAppend() {
     const json::Value* value = root_.Find("append_output");
     if (value == nullptr) return;
@@ -385,6 +396,7 @@ class ConfigReader {
   }
 
   const json::Value& root_;
+  const std::string& path_;
   MonitorConfig& config_;
   std::vector<std::string> faults_;
 };
@@ -402,7 +414,7 @@ Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::strin
                  fmt::format("{}: holds {} (expected an object)", path, Shown(*root)));
   }
   MonitorConfig config;
-  const std::vector<std::string> faults = ConfigReader(*root, &config).Read();
+  const std::vector<std::string> faults = ConfigReader(*root, path, &config).Read();
   if (faults.empty()) return config;
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: {}\n  {}", path,

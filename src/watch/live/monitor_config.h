@@ -11,6 +11,7 @@
 
 #include "plumbline/result.h"
 #include "watch/live/tensor_values.h"
+#include "watch/rules/rule.h"
 
 namespace plumbline::watch {
 
@@ -65,6 +66,7 @@ struct MonitorConfig {
   std::string append_from, append_to;  // times; empty: a new directory
   Squash squash = Squash::k122;
   bool dynamic_on = false;
+  Rules watch;
   std::vector<std::string> warnings;
 };
 

@@ -23,8 +23,6 @@
 namespace plumbline::watch {
 namespace {
 
-constexpr int kSignificantDigits = 9;  // those of float32
-
 double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -53,20 +51,6 @@ void AppendOp(Op op, const Row& row, const CsvForm& form, std::string& out) {
   } else {
     AppendCell(values.of(op), form.digits, out);
   }
-}
-
-// The rows in the order of the file: groups as they came first, in them by micro step.
-std::vector<const Row*> InOrder(const std::vector<Row>& rows) {
-  std::unordered_map<uint32_t, size_t> first;
-  std::vector<const Row*> ordered;
-  for (const Row& row : rows) {
-    first.emplace(row.name->group, first.size());
-    ordered.push_back(&row);
-  }
-  std::ranges::stable_sort(ordered, {}, [&](const Row* row) {
-    return std::pair(first.at(row->name->group), row->micro_step);
-  });
-  return ordered;
 }
 
 class CsvSink : public StepSink {
@@ -129,7 +113,7 @@ class CsvSink : public StepSink {
 
   void AppendRows(MonitorKind kind, const StepRows& rows) {
     const bool has_micro_step = HasMicroStep(kind, form_);
-    for (const Row* row : InOrder(rows.of(kind))) {
+    for (const Row* row : InFileOrder(rows.of(kind))) {
       fmt::format_to(std::back_inserter(text_), "{},", row->name->vpp_stage);
       csv::AppendExactly(row->name->text, text_);
       fmt::format_to(std::back_inserter(text_), ",{}", rows.step);
@@ -210,6 +194,19 @@ std::string TagOf(MonitorKind kind, const Row& row, int64_t rank) {
                        rank, info.tag);
   }
   return fmt::format("{}:{}/rank{}/{}", row.name->vpp_stage, row.name->text, rank, info.tag);
+}
+
+std::vector<const Row*> InFileOrder(const std::vector<Row>& rows) {
+  std::unordered_map<uint32_t, size_t> first;
+  std::vector<const Row*> ordered;
+  for (const Row& row : rows) {
+    first.emplace(row.name->group, first.size());
+    ordered.push_back(&row);
+  }
+  std::ranges::stable_sort(ordered, {}, [&](const Row* row) {
+    return std::pair(first.at(row->name->group), row->micro_step);
+  });
+  return ordered;
 }
 
 std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form) {
@@ -301,7 +298,8 @@ void AppendCell(double value, std::optional<int> digits, std::string& out) {
   AppendPythonFloat(rounded, out);
 }
 
-Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
+Status WriteNames(const std::string& path, const std::vector<FullName>& names,
+                  std::optional<int> digits) {
   json::Value document = json::Value::Object();
   if (auto text = ReadFile(path)) {
     auto known = json::Value::Parse(*text);
@@ -315,6 +313,10 @@ Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
     kind->second.Put(name.printed, json::Value(std::string_view(name.full)));
   }
   for (auto& [kind, members] : kinds) document.Put(kind, std::move(members));
+  const json::Value form = digits ? json::Value(int64_t{*digits}) : json::Value("auto");
+  const json::Value* known = document.Find(kDigitsMember);
+  const bool is_mixed = known != nullptr && known->Text() != form.Text();
+  document.Put(kDigitsMember, is_mixed ? json::Value() : form);
   return WriteFileAtomically(path, document.Text(1), /*durable=*/false);
 }
 
@@ -323,6 +325,14 @@ Status WriteRows(const std::string& path, const std::vector<std::vector<std::str
   std::string text;
   for (const std::vector<std::string>& row : rows) csv::AppendRow(row, text);
   return WriteFileAtomically(path, text, /*durable=*/false);
+}
+
+Status AppendToTable(const std::string& path, const std::string& header, const std::string& rows) {
+  const std::scoped_lock lock(FilesInUse());
+  PL_TRY_ASSIGN(File file, File::OpenAppend(path));
+  PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+  PL_TRY(file.Write(size == 0 ? header + rows : rows));
+  return file.Close();
 }
 
 Status TrimSteps(const std::string& directory, int64_t step) {
