@@ -53,6 +53,7 @@ std::vector<std::string> TargetNames(const MonitorConfig& config) {
 
 void BindMonitorConfig(nb::module_& m) {
   nb::class_<MonitorConfig>(m, "MonitorConfig", "A checked configuration of a monitor.")
+      .def_ro("is_latest", &MonitorConfig::is_latest, "Whether its profile is \"latest\".")
       .def_prop_ro("targets", TargetNames)
       .def_ro("watches_all_modules", &MonitorConfig::watches_all_modules)
       .def_ro("activations", &MonitorConfig::activations)
@@ -79,6 +80,7 @@ void BindMonitorConfig(nb::module_& m) {
       .def_ro("step_interval", &MonitorConfig::step_interval)
       .def_ro("collect_times", &MonitorConfig::collect_times)
       .def_ro("dynamic_on", &MonitorConfig::dynamic_on)
+      .def_ro("apply_at_step", &MonitorConfig::apply_at_step)
       .def_ro("warnings", &MonitorConfig::warnings)
       .def("set_ops",
            [](MonitorConfig& c, const std::vector<std::string>& names) {
@@ -323,7 +325,8 @@ void BindSteps(LiveMonitorClass& live) {
             ValueOrRaise(watch::WriteNames(JoinPath(self.directory(), watch::kNamesFile), all,
                                            config.digits));
           },
-          nb::arg("names"), nb::arg("config"), "names.json, of (kind, printed name with its stage, full name).")
+          nb::arg("names"), nb::arg("config"),
+          "names.json, of (kind, printed name with its stage, full name).")
       .def("take_messages", &LiveMonitor::TakeMessages);
 }
 

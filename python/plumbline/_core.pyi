@@ -226,6 +226,10 @@ class MonitorConfig:
     """A checked configuration of a monitor."""
 
     @property
+    def is_latest(self) -> bool:
+        """Whether its profile is "latest"."""
+
+    @property
     def targets(self) -> list[str]: ...
 
     @property
@@ -296,6 +300,9 @@ class MonitorConfig:
 
     @property
     def dynamic_on(self) -> bool: ...
+
+    @property
+    def apply_at_step(self) -> int: ...
 
     @property
     def warnings(self) -> list[str]: ...

@@ -85,8 +85,8 @@ def test_what_is_told(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     model = torch.nn.Linear(1, 1, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with watched(tmp_path, param_distribution=True, ops=["max", "mean"], format="api",
-                 watch=["max > 1", "weight_not_changed", "nan_count > 0", "gradient_vanishing(abs_mean_lt=1e-9)",
-                        "abs_mean < 1"]) as monitor:
+                 watch=["max > 1", "weight_not_changed", "nan_count > 0", "abs_mean < 1",
+                        "gradient_vanishing(abs_mean_lt=1e-9)"]) as monitor:
         monitor.set_monitor(model, optimizer=optimizer)
         for value in (0.5, 1.5, 0.25):
             model.weight.data.fill_(value)

@@ -182,6 +182,8 @@ class TrainerMonBase:
     def switch_off(self, session: _Session) -> None:
         """The last step is written: says so in the configuration (the lowest rank does)."""
         ranks = self.config.ranks or [0]
+        if session.is_behind(self._changes):
+            return  # the file holds what is still to be applied
         if self.is_dynamic and (self._parts.rank() or 0) == min(ranks):
             self._file.switch_off()
 
@@ -221,6 +223,7 @@ class _Session:
         self._first_step = step
         self._written = 0
         self._is_on = not owner.is_dynamic
+        self._start_step = owner.config.start_step
         self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
         self._handles: list[Handle] = []
@@ -263,12 +266,16 @@ class _Session:
         if self._handles and self._live is not None:
             self._live.add("other", self._live.name(name), value)
 
+    def is_behind(self, changes: int) -> bool:
+        """Whether a change of the configuration is still to be applied."""
+        return self._changes != changes
+
     # ---- around the optimizer's step
 
     def _before(self) -> None:
         if self._structure is not None and self._structure.is_complete:
             structure, self._structure = self._structure, None
-            structure.write(self._owner.output, self._parts.rank(), self._config.ranks)
+            structure.write(self._owner.output, self._parts.rank(), self._config)
             self.end()
             raise StopTraining("exit after first monitor step when print model struct")
         if self._communication is not None and self._step > self._first_step:
@@ -306,14 +313,15 @@ class _Session:
         config = self._config
         if not self._is_on or self._written >= config.collect_times:
             return _NEVER
-        if self._step < config.start_step:
-            return config.start_step
-        return self._step + -(self._step - config.start_step) % config.step_interval
+        if self._step < self._start_step:
+            return self._start_step
+        return self._step + -(self._step - self._start_step) % config.step_interval
 
     def _arm(self) -> None:
         """Makes ready for the step that comes."""
-        if self._owner.is_dynamic and self._changes != self._owner.changes():
-            self._restart()
+        if self._owner.is_dynamic and self.is_behind(self._owner.changes()):
+            if self._step >= self._owner.config.apply_at_step:
+                self._restart()
         collected = self._next_collected()
         ranks = self._config.ranks  # asked each time: the process group may come later
         wants = collected == self._step and (not ranks or (self._parts.rank() or 0) in ranks)
@@ -333,6 +341,10 @@ class _Session:
             self._live.close()
             self._live = None
         self._written, self._is_on = 0, True
+        self._start_step = self._step if self._config.is_latest else self._config.start_step
+        if 0 < self._config.apply_at_step < self._step:
+            self._warn(f"apply_at_step: {self._config.apply_at_step} is over; step {self._step} "
+                       "is the first one with the new configuration")
         _core.log_info(f"config is updated at step{self._step - 1}, will start new hook at "
                        f"step{self._step}.")
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 100'000'000;
 
-constexpr std::array<std::string_view, 35> kKeys = {"targets",
+constexpr std::array<std::string_view, 36> kKeys = {"targets",
                                                     "all_xy",
                                                     "xy_distribution",
                                                     "forward_only",
@@ -55,7 +55,8 @@ constexpr std::array<std::string_view, 35> kKeys = {"targets",
                                                     "recording_l2_features",
                                                     "sa_order",
                                                     "profile",
-                                                    "watch"};
+                                                    "watch",
+                                                    "apply_at_step"};
 
 std::string Shown(const json::Value& value) {
   constexpr size_t kMost = 60;
@@ -79,6 +80,7 @@ class ConfigReader {
   // The faults, one line each.
   std::vector<std::string> Read() {
     WarnOfUnknownKeys();
+    ReadProfile();
     ReadSwitches();
     ReadTargets();
     ReadOps();
@@ -119,6 +121,20 @@ class ConfigReader {
     if (value == nullptr) return;
     if (value->AsBool() == nullptr) return Fault(key, *value, "true or false");
     *out = *value->AsBool();
+  }
+
+  // What keys of their own replace.
+  void ReadProfile() {
+    const json::Value* value = root_.Find("profile");
+    if (value == nullptr) return;
+    const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
+    if (text != "1.2.2" && text != "latest") {
+      return Fault("profile", *value, R"("1.2.2" or "latest")");
+    }
+    config_.is_latest = text == "latest";
+    if (!config_.is_latest) return;
+    config_.updated_parameters = config_.all_elements = true;
+    config_.squash = MonitorConfig::Squash::kNone;
   }
 
   void ReadSwitches() {
@@ -202,6 +218,10 @@ class ConfigReader {
       }
     }
     if (config_.ops.empty()) config_.ops = {Op::kNorm};
+    for (const Op op : {Op::kShape, Op::kDType}) {
+      const bool is_there = std::ranges::find(config_.ops, op) != config_.ops.end();
+      if (config_.is_latest && !is_there) config_.ops.push_back(op);
+    }
   }
 
   void Natural(std::string_view key, int64_t least, int64_t most, int64_t* out) {
@@ -216,6 +236,7 @@ class ConfigReader {
 
   void ReadNumbers() {
     Natural("start_step", 0, kMostSteps, &config_.start_step);
+    Natural("apply_at_step", 0, kMostSteps, &config_.apply_at_step);
     Natural("step_interval", 1, kMostSteps, &config_.step_interval);
     Natural("collect_times", 0, kMostSteps, &config_.collect_times);
     Natural("step_count_per_record", 1, 1'000'000, &config_.steps_per_file);
@@ -362,7 +383,8 @@ class ConfigReader {
     using Squash = MonitorConfig::Squash;
     const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
     if (value->AsBool() != nullptr) {
-      config_.squash = *value->AsBool() ? Squash::k122 : Squash::kNone;
+      const Squash short_names = config_.is_latest ? Squash::kLatest : Squash::k122;
+      config_.squash = *value->AsBool() ? short_names : Squash::kNone;
     } else if (text == "1.2" || text == "latest") {
       config_.squash = text == "1.2" ? Squash::k122 : Squash::kLatest;
     } else {

@@ -42,6 +42,9 @@ struct MonitorConfig {
   // How names of parameters and modules are shortened.
   enum class Squash : uint8_t { kNone, k122, kLatest };
 
+  // The profile of later releases. Most of it are defaults of what follows; the rest asks here: the
+  // history of alerts, module structures of every rank, a dynamic start at once.
+  bool is_latest = false;
   std::vector<Target> targets;       // empty: everything
   bool watches_all_modules = false;  // all_xy
   bool activations = false, forward_only = false, backward_only = false;
@@ -66,6 +69,7 @@ struct MonitorConfig {
   std::string append_from, append_to;  // times; empty: a new directory
   Squash squash = Squash::k122;
   bool dynamic_on = false;
+  int64_t apply_at_step = 0;  // a change takes effect with this step
   Rules watch;
   std::vector<std::string> warnings;
 };
