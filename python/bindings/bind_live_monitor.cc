@@ -168,6 +168,10 @@ nb::object NewLiveMonitor(const nb::dict& framework, const MonitorConfig& config
         config, watch::RuleWatchPlace{made.directory, place.rank.value_or(0),
                                       made.is_appended || place.goes_on}));
   }
+  // Of all ranks and optimizers one shows it.
+  const int64_t first = config.ranks.empty() ? 0 : *std::ranges::min_element(config.ranks);
+  const bool is_first = directory.empty() || place.goes_on;
+  if (is_first && place.rank.value_or(0) == first) monitor->ShowProgress(made.directory);
   auto* live = new LiveMonitor(std::move(types), hooks, std::move(monitor), config.eps);
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());

@@ -1,4 +1,4 @@
-"""Rules ("watch") of TrainerMon: what they find while training is what `plumb watch` finds later."""
+"""Rules ("watch") of TrainerMon: what they find while training, `plumb watch` finds later."""
 
 from __future__ import annotations
 

@@ -124,6 +124,7 @@ void Monitor::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (progress_) progress_->End(counts_);
   if (rules_ != nullptr) std::ranges::move(rules_->Summary(), std::back_inserter(messages_));
   if (!alert_path_.empty()) EndAlertFile(alert_path_, this);
   if (sink_ == nullptr) return;
@@ -154,13 +155,25 @@ void Monitor::WriteOut(const StepRows& rows) {
   if (written && !lines.empty() && !alert_path_.empty()) {
     written = WriteAlertFile(alert_path_, this, alerts_.Document());
   }
+  const size_t alerts = lines.size();
   if (rules_ != nullptr) {
     const Status kept = rules_->Look(rows, &lines);
     if (written) written = kept;
   }
+  Count(rows, alerts);
   const std::scoped_lock lock(mutex_);
   std::ranges::move(lines, std::back_inserter(messages_));
   if (!written && !problem_) problem_ = written.error().message();
+}
+
+void Monitor::Count(const StepRows& rows, uint64_t alerts) {
+  if (!progress_) return;
+  counts_.step = rows.step;
+  counts_.alerts += alerts;
+  for (const auto& of_kind : rows.rows) counts_.rows += of_kind.size();
+  if (rules_ != nullptr) counts_.hits = rules_->hits();
+  if (sink_ != nullptr) counts_.bytes = sink_->bytes();
+  progress_->Show(counts_);
 }
 
 const std::vector<Row>& Monitor::Latest(MonitorKind kind) const {

@@ -19,6 +19,7 @@
 
 #include "watch/live/alerts.h"
 #include "watch/live/monitor_config.h"
+#include "watch/live/progress.h"
 #include "watch/live/rule_watch.h"
 #include "watch/live/step_rows.h"
 
@@ -54,6 +55,8 @@ class Monitor {
 
   // Holds rules against the steps to come; before the first one.
   void Watch(std::unique_ptr<RuleWatch> rules);
+  // Shows a line on the terminal while steps are written; before the first one. `place`: where.
+  void ShowProgress(const std::string& place) { progress_.emplace(place); }
   // The same text, stage and group give the same name.
   const WatchedName* Name(std::string_view text, int32_t vpp_stage, uint32_t group);
   void Add(MonitorKind kind, const WatchedName* name, int32_t micro_step, TensorValues values);
@@ -84,11 +87,14 @@ class Monitor {
 
   void Run();
   void WriteOut(const StepRows& rows);
+  void Count(const StepRows& rows, uint64_t alerts);
 
   std::unique_ptr<StepSink> sink_;
   Alerts alerts_;
   std::string alert_path_;
   std::unique_ptr<RuleWatch> rules_;
+  std::optional<MonitorProgress> progress_;
+  MonitorCounts counts_;  // of the thread that writes
   size_t ring_size_;
   std::map<std::tuple<std::string, int32_t, uint32_t>, WatchedName> names_;
   std::shared_ptr<StepRows> current_ = std::make_shared<StepRows>();

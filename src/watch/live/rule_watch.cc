@@ -213,6 +213,12 @@ Status RuleWatch::Write(const std::vector<WatchRow>& hits) {
   return AppendToTable(JoinPath(place_.directory, kHitsFile), header, text);
 }
 
+uint64_t RuleWatch::hits() const {
+  uint64_t hits = 0;
+  for (const RuleCounts& counts : counts_) hits += counts.hits;
+  return hits;
+}
+
 std::vector<std::string> RuleWatch::Summary() const {
   std::vector<std::string> lines;
   for (size_t i = 0; i < counts_.size() && steps_ > 0; ++i) {

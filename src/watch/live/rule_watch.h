@@ -36,6 +36,7 @@ class RuleWatch {
   [[nodiscard]] std::vector<std::string> Limits() const;
   // Appends a line for each hit, the first ones of a step; writes all of them. kIo.
   Status Look(const StepRows& rows, std::vector<std::string>* lines);
+  [[nodiscard]] uint64_t hits() const;
   // A line for each rule with what it came to; none before a step.
   [[nodiscard]] std::vector<std::string> Summary() const;
 

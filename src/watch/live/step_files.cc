@@ -60,10 +60,13 @@ class CsvSink : public StepSink {
 
   Status Write(const StepRows& rows) override {
     for (const MonitorKindInfo& info : kMonitorKinds) {
-      if (!rows.of(info.kind).empty()) PL_TRY(WriteKind(info.kind, rows));
+      if (rows.of(info.kind).empty()) continue;
+      PL_TRY(WriteKind(info.kind, rows));
+      bytes_ += text_.size();
     }
     return {};
   }
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
 
   Status Close() override {
     for (Open& open : open_) {
@@ -130,6 +133,7 @@ class CsvSink : public StepSink {
   CsvForm form_;
   std::array<Open, kMonitorKindCount> open_;
   std::string text_;
+  uint64_t bytes_ = 0;
 };
 
 class EventSink : public StepSink {
@@ -151,6 +155,7 @@ class EventSink : public StepSink {
     return writer_.EndStep(rows.step, SecondsSince1970());
   }
   Status Close() override { return writer_.Close(); }
+  [[nodiscard]] uint64_t bytes() const override { return writer_.bytes(); }
 
  private:
   event_file::LiveWriter writer_;
