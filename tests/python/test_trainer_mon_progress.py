@@ -34,8 +34,9 @@ def shown(folder: Path, level: str = "1", steps: int = 8, **options: object) -> 
                                   "watch": ["max > -9"], **options}))
     main, terminal = pty.openpty()
     environment = {**os.environ, "MONITOR_OUTPUT_DIR": "out", "PLUMBLINE_LOG_LEVEL": level}
-    done = subprocess.Popen([sys.executable, "-W", "ignore", "-c", TRAINING, str(config), str(steps)],
-                            cwd=folder, env=environment, stdout=terminal, stderr=terminal)
+    command = [sys.executable, "-W", "ignore", "-c", TRAINING, str(config), str(steps)]
+    done = subprocess.Popen(command, cwd=folder, env=environment, stdout=terminal,
+                            stderr=terminal)
     os.close(terminal)
     text = b""
     try:
