@@ -1,9 +1,7 @@
 #include "progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace plumbline::cli {
@@ -51,28 +49,22 @@ std::string ProgressLine(const std::string& what, const std::string& part, const
 Progress::Progress(std::string what, std::string part, std::FILE* stream)
     : what_(std::move(what)),
       part_(std::move(part)),
-      stream_(stream),
-      is_on_(::isatty(::fileno(stream)) == 1) {}
+      line_(stream) {}
 
 void Progress::Show(const ProgressStep& step) {
-  if (!is_on_) return;
+  if (!is_on()) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
   ShowAt(step, passed.count());
 }
 
 void Progress::ShowAt(const ProgressStep& step, double seconds) {
-  if (!is_on_) return;
+  if (!is_on()) return;
   const std::lock_guard lock(mutex_);
   const bool is_end = step.share >= 1;
   if (last_ == 0 && seconds < kFirstSeconds) return;
   if (!is_end && seconds - last_ < kBetweenSeconds) return;
   last_ = seconds;
-  std::string line = ProgressLine(what_, part_, step, seconds);
-  const size_t length = line.size();
-  line.resize(std::max(length, length_), ' ');  // over what is left of a longer one
-  length_ = length;
-  std::fprintf(stream_, "\r%s%s", line.c_str(), is_end ? "\n" : "");
-  std::fflush(stream_);
+  line_.Show(ProgressLine(what_, part_, step, seconds), is_end);
 }
 
 }  // namespace plumbline::cli

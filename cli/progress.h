@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/process/status_line.h"
+
 namespace plumbline::cli {
 
 struct ProgressStep {
@@ -33,19 +35,17 @@ class Progress {
   Progress(std::string what, std::string part, std::FILE* stream = stderr);
 
   // Whether anything will be shown.
-  [[nodiscard]] bool is_on() const { return is_on_; }
+  [[nodiscard]] bool is_on() const { return line_.is_on(); }
   void Show(const ProgressStep& step);
   // The same at a time since the start of the work.
   void ShowAt(const ProgressStep& step, double seconds);
 
  private:
   const std::string what_, part_;
-  std::FILE* const stream_;
-  const bool is_on_;
+  const StatusLine line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
-  double last_ = 0;    // seconds; 0: nothing shown
-  size_t length_ = 0;  // of the line shown last
+  double last_ = 0;  // seconds; 0: nothing shown
 };
 
 }  // namespace plumbline::cli

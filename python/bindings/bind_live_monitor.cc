@@ -59,6 +59,7 @@ watch::SecondForm& SecondOf(MonitorConfig& config) {
 
 void BindMonitorConfig(nb::module_& m) {
   nb::class_<MonitorConfig>(m, "MonitorConfig", "A checked configuration of a monitor.")
+      .def_ro("is_latest", &MonitorConfig::is_latest, "Whether its profile is \"latest\".")
       .def_prop_ro("targets", TargetNames)
       .def_ro("watches_all_modules", &MonitorConfig::watches_all_modules)
       .def_ro("activations", &MonitorConfig::activations)
@@ -88,6 +89,7 @@ void BindMonitorConfig(nb::module_& m) {
       .def_ro("stop_step", &MonitorConfig::stop_step)
       .def_ro("moments_after", &MonitorConfig::moments_after)
       .def_ro("dynamic_on", &MonitorConfig::dynamic_on)
+      .def_ro("apply_at_step", &MonitorConfig::apply_at_step)
       .def_ro("warnings", &MonitorConfig::warnings)
       .def("set_ops",
            [](MonitorConfig& c, const std::vector<std::string>& names) {
@@ -130,17 +132,21 @@ void BindMonitorPlace(nb::module_& m) {
       .def(
           "__init__",
           [](Place* self, std::string output, std::optional<int64_t> rank,
-             std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step) {
+             std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step,
+             bool goes_on) {
             new (self) Place{std::move(output),
                              {rank.value_or(0), pipeline.first, std::move(pipeline.second)},
                              rank,
-                             first_step};
+                             first_step,
+                             goes_on};
           },
-          nb::arg("output"), nb::arg("rank").none(), nb::arg("pipeline"), nb::arg("first_step"));
+          nb::arg("output"), nb::arg("rank").none(), nb::arg("pipeline"), nb::arg("first_step"),
+          nb::arg("goes_on"));
 }
 
 struct Made {
   std::string directory, warning;
+  bool is_appended = false;  // to what an earlier process wrote
 };
 
 // The sink for the format, in a directory of its own.
@@ -157,6 +163,7 @@ std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
   }
   if (made->directory.empty()) {
     made->directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &made->warning));
+    made->is_appended = !config.append_from.empty() && made->warning.empty();
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
     return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, rank));
@@ -184,10 +191,19 @@ nb::object NewLiveMonitor(const nb::dict& framework, const MonitorConfig& config
     throw nb::value_error("new_live_monitor: name, tensor or describe is missing");
   }
   ReadHooks(framework.ptr(), &hooks);
-  Made made{directory, ""};
+  Made made{directory, "", false};
   auto sink = NewSink(config, place, &made);
   auto monitor = std::make_unique<watch::Monitor>(config, place.alerts, std::move(sink),
                                                   AlertPath(config, place), 0);
+  if (!config.watch.list().empty()) {
+    monitor->Watch(std::make_unique<watch::RuleWatch>(
+        config, watch::RuleWatchPlace{made.directory, place.rank.value_or(0),
+                                      made.is_appended || place.goes_on}));
+  }
+  // Of all ranks and optimizers one shows it.
+  const int64_t first = config.ranks.empty() ? 0 : *std::ranges::min_element(config.ranks);
+  const bool is_first = directory.empty() || place.goes_on;
+  if (is_first && place.rank.value_or(0) == first) monitor->ShowProgress(made.directory);
   auto* live = new LiveMonitor(std::move(types), hooks, std::move(monitor), config.eps);
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());
@@ -340,13 +356,16 @@ void BindSteps(LiveMonitorClass& live) {
       .def(
           "write_names",
           [](LiveMonitor& self,
-             const std::vector<std::tuple<std::string, std::string, std::string>>& names) {
+             const std::vector<std::tuple<std::string, std::string, std::string>>& names,
+             const MonitorConfig& config) {
             if (self.directory().empty()) return;
             std::vector<watch::FullName> all;
             for (const auto& [kind, printed, full] : names) all.push_back({kind, printed, full});
-            ValueOrRaise(watch::WriteNames(JoinPath(self.directory(), "names.json"), all));
+            ValueOrRaise(watch::WriteNames(JoinPath(self.directory(), watch::kNamesFile), all,
+                                           config.digits));
           },
-          nb::arg("names"), "names.json, of (kind, printed name with its stage, full name).")
+          nb::arg("names"), nb::arg("config"),
+          "names.json, of (kind, printed name with its stage, full name).")
       .def("take_messages", &LiveMonitor::TakeMessages);
 }
 

@@ -129,7 +129,13 @@ using Element = std::pair<const watch::WatchedName*, PyObject*>;
 std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& module, const Side& side,
                                 uint32_t repeat, PyObject* value) {
   std::vector<PyObject*> chosen;
-  if (module.elements != Elements::kSpec) {
+  const bool is_gradients = side.kind == MonitorKind::kActivationGradient && PyTuple_Check(value);
+  if (module.elements == Elements::kAll && is_gradients) {
+    // One that is not needed keeps its place: the others have the numbers of their tensors.
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+      chosen.push_back(PyTuple_GET_ITEM(value, i));
+    }
+  } else if (module.elements != Elements::kSpec) {
     Collect(value, monitor, 0, &chosen);
   } else if (side.spec.form != Form::kFirst) {
     chosen.push_back(Pick(value, side.spec, module, side.name(), monitor));

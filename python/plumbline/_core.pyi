@@ -250,6 +250,10 @@ class MonitorConfig:
     """A checked configuration of a monitor."""
 
     @property
+    def is_latest(self) -> bool:
+        """Whether its profile is "latest"."""
+
+    @property
     def targets(self) -> list[str]: ...
 
     @property
@@ -331,6 +335,9 @@ class MonitorConfig:
     def dynamic_on(self) -> bool: ...
 
     @property
+    def apply_at_step(self) -> int: ...
+
+    @property
     def warnings(self) -> list[str]: ...
 
     def set_ops(self, arg: Sequence[str], /) -> None: ...
@@ -344,7 +351,7 @@ def read_monitor_config(arg: str, /) -> MonitorConfig:
 class MonitorPlace:
     """Where a monitor writes, and of which process."""
 
-    def __init__(self, output: str, rank: int | None, pipeline: tuple[int, Sequence[int]], first_step: int) -> None: ...
+    def __init__(self, output: str, rank: int | None, pipeline: tuple[int, Sequence[int]], first_step: int, goes_on: bool) -> None: ...
 
 class WatchedName:
     """What rows of a monitor are called."""
@@ -382,7 +389,7 @@ class LiveMonitor:
     def write_rows(self, name: str, rows: Sequence[Sequence[str]]) -> None:
         """A small csv file beside those of the values, unless it is there."""
 
-    def write_names(self, names: Sequence[tuple[str, str, str]]) -> None:
+    def write_names(self, names: Sequence[tuple[str, str, str]], config: MonitorConfig) -> None:
         """names.json, of (kind, printed name with its stage, full name)."""
 
     def take_messages(self) -> list[str]: ...

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT, run, upstream_python
@@ -19,21 +20,25 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 pytestmark = pytest.mark.upstream
 
 HERE = Path(__file__).parent
+LATEST = {**MONITOR_CONFIG, "profile": "latest"}  # which upstream does not know, and ignores
 KINDS = ("actv", "actv_grad", "grad_unreduced", "grad_reduced", "exp_avg", "exp_avg_sq", "param",
          "other")
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same training under both monitors."""
-    root = tmp_path_factory.mktemp("both")
+def recorded(root: Path, options: dict[str, Any], release: str) -> dict[str, Path]:
+    """The same training under the monitor of a release and under our own."""
     config = root / "config.json"
-    config.write_text(json.dumps(MONITOR_CONFIG))
-    for name, python in (("theirs", upstream_python()), ("own", Path(sys.executable))):
+    config.write_text(json.dumps(options))
+    for name, python in (("theirs", upstream_python(release)), ("own", Path(sys.executable))):
         done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, root / name],
                    timeout=300)
         assert done.returncode == 0, done.stderr[-4000:]
     return {name: root / name for name in ("theirs", "own")}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return recorded(tmp_path_factory.mktemp("both"), MONITOR_CONFIG, "1.2.2")
 
 
 def rows_of(root: Path, kind: str, block: str) -> dict[tuple[str, ...], dict[str, float]]:
@@ -82,6 +87,41 @@ def test_upstreams_tools_read_the_files(both: dict[str, Path], tmp_path: Path,
     done = run([program, "trend", tmp_path / "data", "-o", tmp_path / "trend.html"])
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "trend.html").stat().st_size > 1000
+
+
+def is_same(theirs: str, ours: str) -> bool:
+    """Two cells, numbers up to one unit of the last digit that is printed."""
+    try:
+        return float(ours) == pytest.approx(float(theirs), rel=0, abs=1.01e-6, nan_ok=True)
+    except ValueError:
+        return theirs == ours
+
+
+def alerts_of(root: Path) -> set[tuple[str, int]]:
+    found = json.loads((root / "anomaly_detected" / "rank0" / "anomaly.json").read_text())
+    return {(one["tag_name"], one["step"]) for one in found.values()}
+
+
+def test_the_latest_profile_is_the_newest_release(tmp_path: Path) -> None:
+    """Every file with every row in its place, statistics, shapes, types, and alerts."""
+    both = recorded(tmp_path, LATEST, "26.2.0")
+    directories = {name: next(iter(path.glob("*-rank0-*"))) for name, path in both.items()}
+    files = {name: sorted(path.name for path in directory.glob("*.csv"))
+             for name, directory in directories.items()}
+    assert files["own"] == files["theirs"] and len(files["own"]) == 18
+    for name in files["own"]:
+        theirs, ours = (list(csv.reader((directories[side] / name).open(newline="")))
+                        for side in ("theirs", "own"))
+        assert ours[0] == theirs[0] and ours[0][-2:] == ["shape", "dtype"]
+        assert len(ours) == len(theirs) >= 5
+        if name.startswith("actv_grad"):  # ours has the gradient of the output first, as it comes
+            theirs, ours = ([rows[0], *sorted(rows[1:], key=lambda row: row[:4])]
+                            for rows in (theirs, ours))
+        # A sign agreement is computed in double.
+        columns = len(ours[0]) - name.startswith("other")
+        for one, other in zip(theirs, ours, strict=True):
+            assert all(map(is_same, one[:columns], other[:columns])), f"{name}: {one} {other}"
+    assert alerts_of(both["own"]) == alerts_of(both["theirs"]) and alerts_of(both["own"])
 
 
 READ_ALL_EVENTS = """

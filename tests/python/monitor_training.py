@@ -113,7 +113,9 @@ def rows_of(path: Path, kind: str) -> dict[tuple[Any, ...], dict[str, float]]:
             assert len(row) == len(header), f"{one}: {row}"
             key = (row[1], *map(int, row[2:first]))
             assert key not in found, f"{one}: {key} twice"
-            found[key] = dict(zip(header[first:], map(float, row[first:]), strict=True))
+            found[key] = {op: float(value)
+                          for op, value in zip(header[first:], row[first:], strict=True)
+                          if op not in ("shape", "dtype")}
     return found
 
 

@@ -313,6 +313,17 @@ def test_print_struct(tmp_path: Path) -> None:
     assert (out_of(tmp_path) / "module_struct.json").read_text().startswith('{\n  "0:fc1"')
 
 
+def test_the_latest_profile_has_a_structure_of_each_rank(tmp_path: Path) -> None:
+    model = TwoLayers()
+    optimizer = torch.optim.Adam(model.parameters())
+    with watched(tmp_path, print_struct=True, profile="latest") as monitor:
+        monitor.set_monitor(model, optimizer=optimizer)
+        with pytest.raises(Exception, match="print model struct"):
+            train(model, optimizer)
+    path = out_of(tmp_path) / "module_struct" / "rank0" / "module_struct.json"
+    assert list(json.loads(path.read_text())) == ["0:fc1", "0:fc2", "0:"]
+
+
 def test_micro_batches_and_both_parameters(tmp_path: Path) -> None:
     model = TwoLayers()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -79,6 +79,36 @@ def test_the_end_is_written_into_the_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["monitor_config.json", "out"]
 
 
+def test_all_ranks_change_at_one_step(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    """Whenever a rank sees the new configuration; the old one goes on until then."""
+    on = {"dynamic_on": True}
+    late = rewrite(**on, apply_at_step=6)
+    for seen in (1, 4, 5):
+        assert steps_written(tmp_path / str(seen), {}, {seen: late}) == [6, 7]
+    changed = steps_written(tmp_path / "changed", {**on, "step_interval": 2}, {1: late})
+    assert changed == [2, 4, 6, 7]
+    # The end of the old one does not switch the new one off.
+    ended = steps_written(tmp_path / "ended", {**on, "collect_times": 3}, {1: late})
+    assert ended == [1, 2, 3, 6, 7]
+    assert "is over" not in "".join(capfd.readouterr())
+    assert steps_written(tmp_path / "over", {}, {4: rewrite(**on, apply_at_step=3)}) == [5, 6, 7]
+    assert "apply_at_step: 3 is over; step 5 is the first one" in "".join(capfd.readouterr())
+
+
+def test_an_edit_at_the_end_is_not_lost(tmp_path: Path) -> None:
+    """The new file comes in the step whose end would switch the old one off."""
+    written = steps_written(tmp_path, {"dynamic_on": True, "collect_times": 2},
+                            {2: rewrite(dynamic_on=True, collect_times=3)})
+    assert written == [1, 2, 3, 4, 5]
+
+
+def test_the_latest_profile_begins_at_once(tmp_path: Path) -> None:
+    on = {"dynamic_on": True, "start_step": 6, "step_interval": 2}
+    assert steps_written(tmp_path / "1.2.2", {}, {2: rewrite(**on)}) == [6]
+    latest = rewrite(**on, profile="latest", param_updated=False)
+    assert steps_written(tmp_path / "latest", {}, {2: latest}) == [3, 5, 7]
+
+
 def test_torn_and_wrong_files_change_nothing(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     written = steps_written(tmp_path, {"dynamic_on": True}, {
         2: lambda path: path.write_text('{"dynamic_on": tr') and None,

@@ -41,7 +41,9 @@ class ConfigFile:
         return config
 
     def switch_off(self) -> None:
-        """Sets `dynamic_on` to false in the file, in one piece."""
+        """Sets `dynamic_on` to false in the file, in one piece, unless it is a new one."""
+        if self._digest() != self._seen:
+            return
         try:
             settings = json.loads(Path(self.path).read_text(encoding="utf-8"))
             settings["dynamic_on"] = False

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from plumbline import _core
 from plumbline.watch.monitor_parts import Handle, MonitorParts
 
 
@@ -29,14 +30,17 @@ class ModuleStructure:
         """Whether a module was seen."""
         return bool(self._found)
 
-    def write(self, output: str, rank: int | None, ranks: list[int]) -> None:
-        """Removes the hooks; the lowest selected rank writes the file."""
+    def write(self, output: str, rank: int | None, config: _core.MonitorConfig) -> None:
+        """Removes the hooks; the lowest selected rank writes the file, or each its own."""
         for handle in self._handles:
             handle.remove()
-        if (rank or 0) != (min(ranks) if ranks else 0):
+        own, folder = rank or 0, Path(output)
+        if config.is_latest:
+            folder = folder / "module_struct" / f"rank{own}"
+        elif own != min(config.ranks or [0]):
             return
-        os.makedirs(output, mode=0o750, exist_ok=True)
-        path = Path(output, "module_struct.json")
+        os.makedirs(folder, mode=0o750, exist_ok=True)
+        path = folder / "module_struct.json"
         path.write_text(json.dumps(self._found, indent=2), encoding="utf-8")
 
     def _watch(self, name: str, module: Any) -> None:

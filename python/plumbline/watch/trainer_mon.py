@@ -182,6 +182,8 @@ class TrainerMonBase:
     def switch_off(self, session: Session) -> None:
         """The last step is written: says so in the configuration (the lowest rank does)."""
         ranks = self.config.ranks or [0]
+        if session.is_behind(self._changes):
+            return  # the file holds what is still to be applied
         if self.is_dynamic and (self._parts.rank() or 0) == min(ranks):
             self._file.switch_off()
 
@@ -249,6 +251,7 @@ class Session:
         self._first_step = step
         self._written = 0
         self._is_on = not owner.is_dynamic
+        self._start_step = owner.config.start_step
         self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
         self._handles: list[Handle] = []
@@ -291,12 +294,16 @@ class Session:
         if self._handles and self._live is not None:
             self._live.add("other", self._live.name(name), value)
 
+    def is_behind(self, changes: int) -> bool:
+        """Whether a change of the configuration is still to be applied."""
+        return self._changes != changes
+
     # ---- around the optimizer's step
 
     def _before(self) -> None:
         if self._structure is not None and self._structure.is_complete:
             structure, self._structure = self._structure, None
-            structure.write(self._owner.output, self._parts.rank(), self._config.ranks)
+            structure.write(self._owner.output, self._parts.rank(), self._config)
             self.end()
             raise StopTraining("exit after first monitor step when print model struct")
         if self._communication is not None and self._step > self._first_step:
@@ -334,15 +341,16 @@ class Session:
         config = self._config
         if not self._is_on or self._written >= config.collect_times:
             return _NEVER
-        collected = config.start_step
+        collected = self._start_step
         if self._step > collected:
-            collected = self._step + -(self._step - config.start_step) % config.step_interval
+            collected = self._step + -(self._step - collected) % config.step_interval
         return collected if collected < config.stop_step else _NEVER
 
     def _arm(self) -> None:
         """Makes ready for the step that comes."""
-        if self._owner.is_dynamic and self._changes != self._owner.changes():
-            self._restart()
+        if self._owner.is_dynamic and self.is_behind(self._owner.changes()):
+            if self._step >= self._owner.config.apply_at_step:
+                self._restart()
         collected = self._next_collected()
         ranks = self._config.ranks  # asked each time: the process group may come later
         wants = collected == self._step and (not ranks or (self._parts.rank() or 0) in ranks)
@@ -362,6 +370,10 @@ class Session:
             self._live.close()
             self._live = None
         self._written, self._is_on = 0, True
+        self._start_step = self._step if self._config.is_latest else self._config.start_step
+        if 0 < self._config.apply_at_step < self._step:
+            self._warn(f"apply_at_step: {self._config.apply_at_step} is over; step {self._step} "
+                       "is the first one with the new configuration")
         _core.log_info(f"config is updated at step{self._step - 1}, will start new hook at "
                        f"step{self._step}.")
 
@@ -399,7 +411,7 @@ class Session:
     def _open(self) -> None:
         place = _core.MonitorPlace(
             self._owner.output, self._parts.rank(),
-            self._parts.group_place(self._owner.process_group), self._step)
+            self._parts.group_place(self._owner.process_group), self._step, bool(self.directory))
         parts = {**self._parts.framework_parts(), "name": "monitor"}
         self._live = _core.new_live_monitor(
             parts, self._config, place, self.directory or self._owner.first_directory())
@@ -439,7 +451,7 @@ class Session:
     def _write_names(self) -> None:
         assert self._live is not None
         if self._config.format == "csv":
-            self._live.write_names(self._full_names)
+            self._live.write_names(self._full_names, self._config)
 
     def _name_all_parameters(self) -> int:
         group = 0
@@ -597,7 +609,9 @@ class Session:
             _core.log_info(f"> and {len(alerts) - _SHOWN_ALERTS} more alerts; \"dump\": true in "
                            "\"alert\" writes all of them to anomaly.json")
         for message in messages:
-            if message not in alerts:
+            if message.startswith("watch: "):
+                _core.log_info(f"> {message}")
+            elif message not in alerts:
                 self._warn(message)
 
     def _warn(self, text: str) -> None:

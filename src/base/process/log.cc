@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/process/status_line.h"
 #include "base/text/text_parts.h"
 
 namespace plumbline {
@@ -58,6 +59,7 @@ void Log(LogLevel level, std::string_view level_name, std::string_view text,
   const std::string rank_part = rank == kUnknownRank ? "" : fmt::format("[rank {}] ", rank);
   const LogStream to = stream.value_or(state.stream.load(std::memory_order_relaxed));
   spdlog::logger& logger = to == LogStream::kStdout ? state.to_stdout : state.to_stderr;
+  const StatusLineAside aside;
   logger.log(spdlog::level::info, "{}[{}] {}", rank_part, level_name, OneLine(text));
 }
 
@@ -107,6 +109,8 @@ LogLevel ParseLogLevel(const char* setting) {
 }
 
 void SetLogLevel(LogLevel level) { State().level.store(level, std::memory_order_relaxed); }
+
+bool IsLogged(LogLevel level) { return level >= State().level.load(std::memory_order_relaxed); }
 
 void SetLogRank(std::optional<int> rank) {
   State().rank.store(rank.value_or(kUnknownRank), std::memory_order_relaxed);

@@ -20,6 +20,8 @@ enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3,
 LogLevel ParseLogLevel(const char* setting);
 // The lowest level that is printed.
 void SetLogLevel(LogLevel level);
+// Whether lines of this level are printed.
+bool IsLogged(LogLevel level);
 
 // Rank shown in every following line; nothing while it is unknown.
 void SetLogRank(std::optional<int> rank);

@@ -107,6 +107,7 @@ Status LiveWriter::EndStep(int64_t step, double wall_time) {
   if (summary_.text().empty()) return {};
   records_.clear();
   AppendRecord(StepEvent(wall_time, step, &summary_), records_);
+  bytes_ += records_.size();
   return file_.Write(records_);
 }
 

@@ -64,6 +64,8 @@ class LiveWriter {
   // Writes what was added.
   Status EndStep(int64_t step, double wall_time);
   Status Close() { return file_.Close(); }
+  // Of the steps that were written.
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
   explicit LiveWriter(File file) : file_(std::move(file)) {}
@@ -71,6 +73,7 @@ class LiveWriter {
   File file_;
   protobuf::MessageWriter summary_;
   std::string records_;  // of the step
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace plumbline::event_file

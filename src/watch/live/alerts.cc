@@ -21,7 +21,10 @@ json::Value Numbers(const std::vector<double>& numbers) {
 }  // namespace
 
 Alerts::Alerts(const MonitorConfig& config, AlertPlace place)
-    : rules_(config.alerts), ops_(config.ops), place_(std::move(place)) {}
+    : rules_(config.alerts),
+      is_latest_(config.is_latest),
+      ops_(config.ops),
+      place_(std::move(place)) {}
 
 std::vector<std::string> Alerts::Check(const StepRows& rows) {
   std::vector<std::string> lines;
@@ -32,8 +35,24 @@ std::vector<std::string> Alerts::Check(const StepRows& rows) {
   return lines;
 }
 
-std::string_view Alerts::Broken(double value, const TensorValues& values,
-                                const History& history) const {
+bool Alerts::IsTurbulent(Op op, double value, double limit) const {
+  if (!is_latest_) return limit > 0 ? value > limit : value < limit;
+  return (op == Op::kNorm || op == Op::kMean) && std::abs(value) > limit;
+}
+
+void Alerts::Remember(double value, History& history) const {
+  constexpr double kDecay = 0.99;  // of later releases
+  const bool is_first = history.values++ == 0;
+  if (!is_latest_) {
+    history.mean += (value - history.mean) / static_cast<double>(history.values);
+  } else {
+    const double size = std::abs(value);
+    history.mean = is_first ? size : kDecay * history.mean + (1 - kDecay) * size;
+  }
+}
+
+std::string_view Alerts::Broken(Op op, const TensorValues& values, const History& history) const {
+  const double value = values.of(op);
   const bool has_bad = values.of(Op::kNans) > 0 || values.of(Op::kInfs) > 0;
   if (!std::isfinite(value)) return has_bad && !history.was_bad ? "AnomalyNan" : "";
   for (const AlertRule& rule : rules_) {
@@ -42,8 +61,7 @@ std::string_view Alerts::Broken(double value, const TensorValues& values,
       continue;
     }
     if (history.values == 0) continue;
-    const double limit = history.mean * (1 + *rule.threshold);
-    if (history.mean > 0 ? value > limit : value < limit) return "AnomalyTurbulence";
+    if (IsTurbulent(op, value, history.mean * (1 + *rule.threshold))) return "AnomalyTurbulence";
   }
   return "";
 }
@@ -58,7 +76,7 @@ void Alerts::CheckRow(MonitorKind kind, const Row& row, int64_t step,
     const double value = row.values.of(op);
     History& history =
         histories_[{row.name, row.micro_step, static_cast<size_t>(kind), static_cast<size_t>(op)}];
-    const std::string_view rule = Broken(value, row.values, history);
+    const std::string_view rule = Broken(op, row.values, history);
     if (!rule.empty()) {
       std::string line = fmt::format(
           "Rule {} reports anomaly signal in ('{}', '{}') at step {}, current value {}, history "
@@ -72,8 +90,7 @@ void Alerts::CheckRow(MonitorKind kind, const Row& row, int64_t step,
     }
     history.was_bad = !std::isfinite(value);
     if (history.was_bad) continue;
-    ++history.values;
-    history.mean += (value - history.mean) / static_cast<double>(history.values);
+    Remember(value, history);
   }
   if (!finding.ops.empty()) found_.push_back(std::move(finding));
 }

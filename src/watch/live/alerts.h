@@ -26,7 +26,8 @@ struct AlertPlace {
 // Looks at the steps in their order:
 //   AnomalyTurbulence  x > b (1 + t) where b > 0, else x < b (1 + t); b is the mean of all earlier
 //                      values of this row and op, NaN and infinite ones left out; the first value
-//                      is its own
+//                      is its own. With MonitorConfig::is_latest |x| > h (1 + t), for norm and mean
+//                      alone, where h <- 0.99 h + 0.01 |x| behind each value
 //   AnomalyNan         the first of NaN or infinite elements in a row of steps, rule or not;
 //                      |x| > threshold where the rule has one
 // Every rule looks at every op that is a number. Single-threaded.
@@ -60,9 +61,12 @@ class Alerts {
 
   void CheckRow(MonitorKind kind, const Row& row, int64_t step, std::vector<std::string>* lines);
   // The name of the rule that `value` breaks, or none.
-  std::string_view Broken(double value, const TensorValues& values, const History& history) const;
+  std::string_view Broken(Op op, const TensorValues& values, const History& history) const;
+  [[nodiscard]] bool IsTurbulent(Op op, double value, double limit) const;
+  void Remember(double value, History& history) const;
 
   std::vector<AlertRule> rules_;
+  bool is_latest_;
   std::vector<Op> ops_;
   AlertPlace place_;
   std::map<Key, History> histories_;

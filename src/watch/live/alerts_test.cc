@@ -11,9 +11,10 @@ namespace {
 
 // How many alerts a series of values of one parameter's gradient gives at each step.
 std::vector<size_t> AlertsOf(const std::vector<double>& series, const std::string& rules,
-                             std::string* document = nullptr) {
-  const auto config = ParseMonitorConfig(
-      R"({"ops": ["norm", "mean"], "alert": {"rules": [)" + rules + "]}}", "c.json");
+                             std::string* document = nullptr,
+                             const std::string& members = R"("ops": ["norm", "mean"])") {
+  const auto config =
+      ParseMonitorConfig("{" + members + R"(, "alert": {"rules": [)" + rules + "]}}", "c.json");
   Alerts alerts(*config, {});
   const WatchedName name{"fc.weight", 0, 0};
   std::vector<size_t> found;
@@ -46,6 +47,17 @@ TEST(Alerts, NaNFiresOnceAndDisablesNothing) {
   EXPECT_EQ(AlertsOf({1, 9}, R"({"rule_name": "AnomalyNan", "args": {"threshold": 8}})"),
             (Counts{0, 1}));
   EXPECT_EQ(AlertsOf({1, 9}, ""), (Counts{0, 0}));
+}
+
+TEST(Alerts, OfLaterReleasesCompareMagnitudesOfNormAndMeanWithAFadingHistory) {
+  const auto of = [](const std::vector<double>& series, const std::string& ops) {
+    return AlertsOf(series, kHalf, nullptr, R"("profile": "latest", "ops": [)" + ops + "]");
+  };
+  EXPECT_EQ(of({1, -1.4, -1.6}, R"("mean")"), (Counts{0, 0, 1}));
+  EXPECT_EQ(of({1, 9, 9}, R"("max")"), (Counts{0, 0, 0}));
+  // Behind 9 the history is 0.99 + 0.09 = 1.08: 1.63 is more than 1.62, and 1.61 is not.
+  EXPECT_EQ(of({1, 9, 1.63}, R"("mean")"), (Counts{0, 1, 1}));
+  EXPECT_EQ(of({1, 9, 1.61}, R"("mean")"), (Counts{0, 1, 0}));
 }
 
 TEST(Alerts, DocumentHoldsEveryOpOfARow) {

@@ -67,6 +67,11 @@ Monitor::Monitor(const MonitorConfig& config, AlertPlace place, std::unique_ptr<
 
 Monitor::~Monitor() { Close(); }
 
+void Monitor::Watch(std::unique_ptr<RuleWatch> rules) {
+  rules_ = std::move(rules);
+  messages_ = rules_->Limits();
+}
+
 const WatchedName* Monitor::Name(std::string_view text, int32_t vpp_stage, uint32_t group) {
   WatchedName& name = names_[{std::string(text), vpp_stage, group}];
   if (name.text.empty()) name = {std::string(text), vpp_stage, group};
@@ -119,6 +124,8 @@ void Monitor::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (progress_) progress_->End(counts_);
+  if (rules_ != nullptr) std::ranges::move(rules_->Summary(), std::back_inserter(messages_));
   if (!alert_path_.empty()) EndAlertFile(alert_path_, this);
   if (sink_ == nullptr) return;
   const Status closed = sink_->Close();
@@ -148,9 +155,25 @@ void Monitor::WriteOut(const StepRows& rows) {
   if (written && !lines.empty() && !alert_path_.empty()) {
     written = WriteAlertFile(alert_path_, this, alerts_.Document());
   }
+  const size_t alerts = lines.size();
+  if (rules_ != nullptr) {
+    const Status kept = rules_->Look(rows, &lines);
+    if (written) written = kept;
+  }
+  Count(rows, alerts);
   const std::scoped_lock lock(mutex_);
   std::ranges::move(lines, std::back_inserter(messages_));
   if (!written && !problem_) problem_ = written.error().message();
+}
+
+void Monitor::Count(const StepRows& rows, uint64_t alerts) {
+  if (!progress_) return;
+  counts_.step = rows.step;
+  counts_.alerts += alerts;
+  for (const auto& of_kind : rows.rows) counts_.rows += of_kind.size();
+  if (rules_ != nullptr) counts_.hits = rules_->hits();
+  if (sink_ != nullptr) counts_.bytes = sink_->bytes();
+  progress_->Show(counts_);
 }
 
 const std::vector<Row>& Monitor::Latest(MonitorKind kind) const {

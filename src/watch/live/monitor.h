@@ -19,6 +19,8 @@
 
 #include "watch/live/alerts.h"
 #include "watch/live/monitor_config.h"
+#include "watch/live/progress.h"
+#include "watch/live/rule_watch.h"
 #include "watch/live/step_rows.h"
 
 namespace plumbline::watch {
@@ -29,6 +31,7 @@ struct MonitorPlace {
   AlertPlace alerts;
   std::optional<int64_t> rank;  // nothing: not distributed
   int64_t first_step = 0;       // rows from there on are removed from a directory appended to
+  bool goes_on = false;         // after a change of the configuration
 };
 
 // "{output}/{MonDD_HH-MM-SS}-rank{R}-{8 hex}", in the time of Asia/Shanghai as upstream has it; or,
@@ -50,6 +53,10 @@ class Monitor {
   Monitor& operator=(const Monitor&) = delete;
   ~Monitor();
 
+  // Holds rules against the steps to come; before the first one.
+  void Watch(std::unique_ptr<RuleWatch> rules);
+  // Shows a line on the terminal while steps are written; before the first one. `place`: where.
+  void ShowProgress(const std::string& place) { progress_.emplace(place); }
   // The same text, stage and group give the same name.
   const WatchedName* Name(std::string_view text, int32_t vpp_stage, uint32_t group);
   void Add(MonitorKind kind, const WatchedName* name, int32_t micro_step, TensorValues values);
@@ -80,10 +87,14 @@ class Monitor {
 
   void Run();
   void WriteOut(const StepRows& rows);
+  void Count(const StepRows& rows, uint64_t alerts);
 
   std::unique_ptr<StepSink> sink_;
   Alerts alerts_;
   std::string alert_path_;
+  std::unique_ptr<RuleWatch> rules_;
+  std::optional<MonitorProgress> progress_;
+  MonitorCounts counts_;  // of the thread that writes
   size_t ring_size_;
   std::map<std::tuple<std::string, int32_t, uint32_t>, WatchedName> names_;
   std::shared_ptr<StepRows> current_ = std::make_shared<StepRows>();

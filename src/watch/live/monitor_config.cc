@@ -14,13 +14,14 @@
 #include "base/file/file.h"
 #include "base/text/number_text.h"
 #include "config/options.h"
+#include "watch/live/rule_list.h"
 
 namespace plumbline::watch {
 namespace {
 
 constexpr int64_t kMostSteps = 100'000'000;
 
-constexpr std::array<std::string_view, 34> kKeys = {"targets",
+constexpr std::array<std::string_view, 36> kKeys = {"targets",
                                                     "all_xy",
                                                     "xy_distribution",
                                                     "forward_only",
@@ -53,7 +54,9 @@ constexpr std::array<std::string_view, 34> kKeys = {"targets",
                                                     "l2_targets",
                                                     "recording_l2_features",
                                                     "sa_order",
-                                                    "profile"};
+                                                    "profile",
+                                                    "watch",
+                                                    "apply_at_step"};
 
 std::string Shown(const json::Value& value) {
   constexpr size_t kMost = 60;
@@ -65,11 +68,14 @@ std::string Shown(const json::Value& value) {
 // Reads one document and collects what is wrong with it.
 class ConfigReader {
  public:
-  ConfigReader(const json::Value& root, MonitorConfig* config) : root_(root), config_(*config) {}
+  // Files that it names are beside `path`.
+  ConfigReader(const json::Value& root, const std::string& path, MonitorConfig* config)
+      : root_(root), path_(path), config_(*config) {}
 
   // The faults, one line each.
   std::vector<std::string> Read() {
     WarnOfUnknownKeys();
+    ReadProfile();
     ReadSwitches();
     ReadTargets();
     ReadOps();
@@ -77,6 +83,7 @@ class ConfigReader {
     ReadRanks();
     ReadCommunication();
     ReadAlerts();
+    ReadWatch();
     ReadAppend();
     ReadSquash();
     ReadFormat();
@@ -108,6 +115,20 @@ class ConfigReader {
     if (value == nullptr) return;
     if (value->AsBool() == nullptr) return Fault(key, *value, "true or false");
     *out = *value->AsBool();
+  }
+
+  // What keys of their own replace.
+  void ReadProfile() {
+    const json::Value* value = root_.Find("profile");
+    if (value == nullptr) return;
+    const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
+    if (text != "1.2.2" && text != "latest") {
+      return Fault("profile", *value, R"("1.2.2" or "latest")");
+    }
+    config_.is_latest = text == "latest";
+    if (!config_.is_latest) return;
+    config_.updated_parameters = config_.all_elements = true;
+    config_.squash = MonitorConfig::Squash::kNone;
   }
 
   void ReadSwitches() {
@@ -191,6 +212,10 @@ class ConfigReader {
       }
     }
     if (config_.ops.empty()) config_.ops = {Op::kNorm};
+    for (const Op op : {Op::kShape, Op::kDType}) {
+      const bool is_there = std::ranges::find(config_.ops, op) != config_.ops.end();
+      if (config_.is_latest && !is_there) config_.ops.push_back(op);
+    }
   }
 
   void Natural(std::string_view key, int64_t least, int64_t most, int64_t* out) {
@@ -205,6 +230,7 @@ class ConfigReader {
 
   void ReadNumbers() {
     Natural("start_step", 0, kMostSteps, &config_.start_step);
+    Natural("apply_at_step", 0, kMostSteps, &config_.apply_at_step);
     Natural("step_interval", 1, kMostSteps, &config_.step_interval);
     Natural("collect_times", 0, kMostSteps, &config_.collect_times);
     Natural("step_count_per_record", 1, 1'000'000, &config_.steps_per_file);
@@ -322,6 +348,12 @@ class ConfigReader {
     config_.alerts.push_back(read);
   }
 
+  void ReadWatch() {
+    const json::Value* value = root_.Find("watch");
+    if (value == nullptr) return;
+    config_.watch = ReadRuleList(*value, std::string(DirectoryOf(path_)), &faults_);
+  }
+
   void ReadAppend() {
     const json::Value* value = root_.Find("append_output");
     if (value == nullptr) return;
@@ -345,7 +377,8 @@ class ConfigReader {
     using Squash = MonitorConfig::Squash;
     const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
     if (value->AsBool() != nullptr) {
-      config_.squash = *value->AsBool() ? Squash::k122 : Squash::kNone;
+      const Squash short_names = config_.is_latest ? Squash::kLatest : Squash::k122;
+      config_.squash = *value->AsBool() ? short_names : Squash::kNone;
     } else if (text == "1.2" || text == "latest") {
       config_.squash = text == "1.2" ? Squash::k122 : Squash::kLatest;
     } else {
@@ -379,6 +412,7 @@ class ConfigReader {
   }
 
   const json::Value& root_;
+  const std::string& path_;
   MonitorConfig& config_;
   std::vector<std::string> faults_;
 };
@@ -405,7 +439,7 @@ Error FaultsOf(const std::string& path, const std::vector<std::string>& faults) 
 Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path) {
   PL_TRY_ASSIGN(const json::Value root, ParseConfigObject(text, path));
   MonitorConfig config;
-  const std::vector<std::string> faults = ConfigReader(root, &config).Read();
+  const std::vector<std::string> faults = ConfigReader(root, path, &config).Read();
   if (!faults.empty()) return FaultsOf(path, faults);
   return config;
 }

@@ -15,6 +15,7 @@
 #include "formats/table/monitor_kinds.h"
 #include "plumbline/result.h"
 #include "watch/live/tensor_values.h"
+#include "watch/rules/rule.h"
 
 namespace plumbline::watch {
 
@@ -55,6 +56,9 @@ struct MonitorConfig {
   // How names of parameters and modules are shortened.
   enum class Squash : uint8_t { kNone, k122, kLatest };
 
+  // The profile of later releases. Most of it are defaults of what follows; the rest asks here: the
+  // history of alerts, module structures of every rank, a dynamic start at once.
+  bool is_latest = false;
   std::vector<Target> targets;       // empty: everything
   bool watches_all_modules = false;  // all_xy
   bool activations = false, forward_only = false, backward_only = false;
@@ -81,7 +85,9 @@ struct MonitorConfig {
   std::string append_from, append_to;                       // times; empty: a new directory
   Squash squash = Squash::k122;
   bool dynamic_on = false;
+  int64_t apply_at_step = 0;         // a change takes effect with this step
   std::optional<SecondForm> second;  // of a TrainerMonitorV2
+  Rules watch;
   std::vector<std::string> warnings;
 };
 

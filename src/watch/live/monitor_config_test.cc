@@ -50,6 +50,30 @@ TEST(MonitorConfig, ReadsWhatIsGiven) {
             "step_intervall: unknown key, ignored. Did you mean \"step_interval\"?");
 }
 
+TEST(MonitorConfig, AProfileSetsDefaultsAlone) {
+  using enum MonitorConfig::Squash;
+  const auto of = [](const char* members) {
+    const auto config = ParseMonitorConfig(members, "c.json");
+    EXPECT_TRUE(config) << config.error().message();
+    return *config;
+  };
+  const MonitorConfig first = of(R"({"profile": "1.2.2", "ops": ["max"]})");
+  EXPECT_EQ(first.ops, std::vector<Op>{Op::kMax});
+  EXPECT_TRUE(!first.updated_parameters && !first.all_elements && first.squash == k122);
+  const MonitorConfig latest = of(R"({"ops": ["dtype", "max"], "profile": "latest"})");
+  EXPECT_EQ(latest.ops, (std::vector<Op>{Op::kDType, Op::kMax, Op::kShape}));
+  EXPECT_TRUE(latest.updated_parameters && latest.all_elements && latest.squash == kNone);
+  const MonitorConfig mixed = of(
+      R"({"profile": "latest", "param_updated": false, "all_elements": false,
+          "squash_name": "1.2"})");
+  EXPECT_TRUE(!mixed.updated_parameters && !mixed.all_elements && mixed.squash == k122);
+  EXPECT_EQ(of(R"({"profile": "latest", "squash_name": true})").squash, kLatest);
+  const auto wrong = ParseMonitorConfig(R"({"profile": "newest"})", "c.json");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message().find("profile: is \"newest\" (expected \"1.2.2\" or"),
+            std::string::npos);
+}
+
 TEST(MonitorConfig, SquashedNamesAsUpstreamHasThem) {
   using enum MonitorConfig::Squash;
   EXPECT_EQ(SquashName("module.language_model.encoder.layers.0.mlp.w", k122), "0.mlp.w");

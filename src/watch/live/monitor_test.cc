@@ -44,6 +44,14 @@ TEST(Monitor, WritesTheFilesOfUpstream) {
   EXPECT_EQ(ListDirectory(directory.path())->size(), 2U);
 }
 
+TEST(MonitorProgress, IsOneSentence) {
+  EXPECT_EQ(ProgressText({120, 3, 0, 1, 999}, "./out/a\nb"),
+            "monitor: step 120, 3 alerts, 1 row, 1.0 kB in ./out/a_b");
+  EXPECT_EQ(ProgressText({0, 1, 2, 1234567, 2'340'000}, "out"),
+            "monitor: step 0, 1 alert, 2 hits, 1,234,567 rows, 2.3 MB in out");
+  EXPECT_EQ(ProgressText({7, 0, 0, 123, 0}, ""), "monitor: step 7, 0 alerts, 123 rows");
+}
+
 TEST(Monitor, KeepsTheLastStepsAndTheRowsUnderWay) {
   Monitor monitor(ConfigOf("{}"), {}, nullptr, "", 2);
   const WatchedName* name = monitor.Name("w", 0, 0);

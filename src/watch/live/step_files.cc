@@ -11,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,8 +23,6 @@
 
 namespace plumbline::watch {
 namespace {
-
-constexpr int kSignificantDigits = 9;  // those of float32
 
 double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -55,31 +54,16 @@ void AppendOp(Op op, const Row& row, const CsvForm& form, std::string& out) {
   }
 }
 
-// The rows in the order of the file: groups as they came first, in them by micro step.
-std::vector<const Row*> InOrder(const std::vector<Row>& rows) {
-  std::unordered_map<uint32_t, size_t> first;
-  std::vector<const Row*> ordered;
-  for (const Row& row : rows) {
-    first.emplace(row.name->group, first.size());
-    ordered.push_back(&row);
-  }
-  std::ranges::stable_sort(ordered, {}, [&](const Row* row) {
-    return std::pair(first.at(row->name->group), row->micro_step);
-  });
-  return ordered;
-}
-
 // One csv file after the other, each extended by whole steps.
 class BlockFiles {
  public:
-  // `block`: the number of the file at `path`, ascending. `is_whole`: it holds this step alone, and
-  // appears when it is complete unless it is there already.
-  Status Append(const std::string& path, int64_t block, bool is_whole,
-                const std::pair<std::string, std::string>& header_and_rows) {
-    const auto& [header, rows] = header_and_rows;
+  // `block`: the number of the file at `path`, ascending. A new file appears with its first step.
+  Status Append(const std::string& path, int64_t block, const std::string& header,
+                const std::string& rows) {
     // A second optimizer with a monitor of its own adds to the file of the step.
     const std::scoped_lock lock(FilesInUse());
-    if (is_whole && KindOf(path) == PathKind::kMissing) {
+    bytes_ += rows.size();
+    if (block_ != block && KindOf(path) == PathKind::kMissing) {
       return WriteFileAtomically(path, header + rows, /*durable=*/false);
     }
     uint64_t size = 1;
@@ -93,11 +77,24 @@ class BlockFiles {
   }
 
   Status Close() { return file_.is_open() ? file_.Close() : Status(); }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
   File file_;
   int64_t block_ = -1;
+  uint64_t bytes_ = 0;
 };
+
+// Of the files of one sink.
+Status CloseAll(std::span<BlockFiles> files) {
+  for (BlockFiles& one : files) PL_TRY(one.Close());
+  return {};
+}
+uint64_t BytesOf(std::span<const BlockFiles> files) {
+  uint64_t bytes = 0;
+  for (const BlockFiles& one : files) bytes += one.bytes();
+  return bytes;
+}
 
 class CsvSink : public StepSink {
  public:
@@ -110,11 +107,8 @@ class CsvSink : public StepSink {
     }
     return {};
   }
-
-  Status Close() override {
-    for (BlockFiles& files : files_) PL_TRY(files.Close());
-    return {};
-  }
+  [[nodiscard]] uint64_t bytes() const override { return BytesOf(files_); }
+  Status Close() override { return CloseAll(files_); }
 
  private:
   Status WriteKind(MonitorKind kind, const StepRows& rows) {
@@ -123,8 +117,7 @@ class CsvSink : public StepSink {
     const std::string path = JoinPath(
         directory_,
         fmt::format("{}_{}-{}.csv", InfoOf(kind).file, first, first + form_.steps_per_file - 1));
-    return files_[static_cast<size_t>(kind)].Append(path, block, form_.steps_per_file == 1,
-                                                    {Header(kind), RowsOf(kind, rows)});
+    return files_[static_cast<size_t>(kind)].Append(path, block, Header(kind), RowsOf(kind, rows));
   }
 
   [[nodiscard]] std::string Header(MonitorKind kind) const {
@@ -137,7 +130,7 @@ class CsvSink : public StepSink {
   [[nodiscard]] std::string RowsOf(MonitorKind kind, const StepRows& rows) const {
     std::string text;
     const bool has_micro_step = HasMicroStep(kind, form_);
-    for (const Row* row : InOrder(rows.of(kind))) {
+    for (const Row* row : InFileOrder(rows.of(kind))) {
       fmt::format_to(std::back_inserter(text), "{},", row->name->vpp_stage);
       csv::AppendExactly(row->name->text, text);
       fmt::format_to(std::back_inserter(text), ",{}", rows.step);
@@ -178,10 +171,8 @@ class SecondSink : public StepSink {
     return {};
   }
 
-  Status Close() override {
-    for (BlockFiles& files : files_) PL_TRY(files.Close());
-    return {};
-  }
+  [[nodiscard]] uint64_t bytes() const override { return BytesOf(files_); }
+  Status Close() override { return CloseAll(files_); }
 
  private:
   Status WritePart(MonitorPart part, int64_t step, const std::string& text) {
@@ -194,7 +185,7 @@ class SecondSink : public StepSink {
     std::string header = "vpp_stage,step,module_name,scope";
     if (HasMicroStepOf(part)) header += ",micro_step";
     for (const Op op : form_.ops[index]) header += fmt::format(",{}", NameOf(op));
-    return files_[index].Append(path, block, steps_per_file_ == 1, {header + "\r\n", text});
+    return files_[index].Append(path, block, header + "\r\n", text);
   }
 
   // Of modules only where rows of several micro-batches could not be told apart.
@@ -219,7 +210,7 @@ class SecondSink : public StepSink {
   }
 
   void AppendRows(const MonitorKindInfo& info, const StepRows& rows, std::string& text) const {
-    for (const Row* row : InOrder(rows.of(info.kind))) {
+    for (const Row* row : InFileOrder(rows.of(info.kind))) {
       if (info.kind != MonitorKind::kOther) text += std::to_string(row->name->vpp_stage);
       fmt::format_to(std::back_inserter(text), ",{},", rows.step);
       csv::AppendExactly(NameIn(info, *row), text);
@@ -262,6 +253,7 @@ class EventSink : public StepSink {
     return writer_.EndStep(rows.step, SecondsSince1970());
   }
   Status Close() override { return writer_.Close(); }
+  [[nodiscard]] uint64_t bytes() const override { return writer_.bytes(); }
 
  private:
   event_file::LiveWriter writer_;
@@ -305,6 +297,19 @@ std::string TagOf(MonitorKind kind, const Row& row, int64_t rank) {
                        rank, info.tag);
   }
   return fmt::format("{}:{}/rank{}/{}", row.name->vpp_stage, row.name->text, rank, info.tag);
+}
+
+std::vector<const Row*> InFileOrder(const std::vector<Row>& rows) {
+  std::unordered_map<uint32_t, size_t> first;
+  std::vector<const Row*> ordered;
+  for (const Row& row : rows) {
+    first.emplace(row.name->group, first.size());
+    ordered.push_back(&row);
+  }
+  std::ranges::stable_sort(ordered, {}, [&](const Row* row) {
+    return std::pair(first.at(row->name->group), row->micro_step);
+  });
+  return ordered;
 }
 
 std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form) {
@@ -418,7 +423,8 @@ void AppendCell(double value, std::optional<int> digits, std::string& out) {
   AppendPythonFloat(rounded, out);
 }
 
-Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
+Status WriteNames(const std::string& path, const std::vector<FullName>& names,
+                  std::optional<int> digits) {
   json::Value document = json::Value::Object();
   if (auto text = ReadFile(path)) {
     auto known = json::Value::Parse(*text);
@@ -432,6 +438,10 @@ Status WriteNames(const std::string& path, const std::vector<FullName>& names) {
     kind->second.Put(name.printed, json::Value(std::string_view(name.full)));
   }
   for (auto& [kind, members] : kinds) document.Put(kind, std::move(members));
+  const json::Value form = digits ? json::Value(int64_t{*digits}) : json::Value("auto");
+  const json::Value* known = document.Find(kDigitsMember);
+  const bool is_mixed = known != nullptr && known->Text() != form.Text();
+  document.Put(kDigitsMember, is_mixed ? json::Value() : form);
   return WriteFileAtomically(path, document.Text(1), /*durable=*/false);
 }
 
@@ -440,6 +450,14 @@ Status WriteRows(const std::string& path, const std::vector<std::vector<std::str
   std::string text;
   for (const std::vector<std::string>& row : rows) csv::AppendRow(row, text);
   return WriteFileAtomically(path, text, /*durable=*/false);
+}
+
+Status AppendToTable(const std::string& path, const std::string& header, const std::string& rows) {
+  const std::scoped_lock lock(FilesInUse());
+  PL_TRY_ASSIGN(File file, File::OpenAppend(path));
+  PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+  PL_TRY(file.Write(size == 0 ? header + rows : rows));
+  return file.Close();
 }
 
 Status TrimSteps(const std::string& directory, int64_t step) {

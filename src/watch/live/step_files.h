@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file/file.h"
@@ -52,8 +53,22 @@ struct FullName {
   std::string full;
 };
 
-// names.json: {kind: {printed: full}}. Adds to a file that is there. kIo.
-Status WriteNames(const std::string& path, const std::vector<FullName>& names);
+// Of MonitorConfig::digits where they are "auto": those of float32.
+inline constexpr int kSignificantDigits = 9;
+// Beside the csv files: what names stand for, and how numbers are printed.
+inline constexpr std::string_view kNamesFile = "names.json";
+inline constexpr std::string_view kDigitsMember = "ndigits";
+// {kind: {printed: full}, "ndigits": 6 or "auto"}. Adds to a file that is there; one whose numbers
+// are printed in two ways says of none. kIo.
+Status WriteNames(const std::string& path, const std::vector<FullName>& names,
+                  std::optional<int> digits);
+
+// The rows of one kind in the order of their file: groups as they came first, in them by micro
+// step.
+std::vector<const Row*> InFileOrder(const std::vector<Row>& rows);
+
+// Appends whole lines to a csv file, with the header where it begins. kIo.
+Status AppendToTable(const std::string& path, const std::string& header, const std::string& rows);
 
 // A small csv file, at once, unless it is there. kIo.
 Status WriteRows(const std::string& path, const std::vector<std::vector<std::string>>& rows);

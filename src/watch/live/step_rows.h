@@ -49,6 +49,8 @@ class StepSink {
   virtual ~StepSink() = default;
   virtual Status Write(const StepRows& rows) = 0;
   virtual Status Close() { return {}; }
+  // Written so far; 0 where nobody counts.
+  [[nodiscard]] virtual uint64_t bytes() const { return 0; }
 };
 
 }  // namespace plumbline::watch

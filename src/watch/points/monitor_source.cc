@@ -8,10 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "base/file/file.h"
+#include "base/text/json.h"
 #include "base/text/number_text.h"
-#include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
+#include "watch/live/step_files.h"
 #include "watch/points/recording.h"
+#include "watch/rules/monitor_tensor.h"
 
 namespace plumbline::watch {
 namespace {
@@ -29,6 +32,10 @@ int DecimalsOf(double value) {
   return std::max(decimals, 0);
 }
 
+// Half a unit of the last significant digit of 1.00000000, relative to it.
+constexpr double kPrintedSlack = 0.5e-8;
+static_assert(kSignificantDigits == 9);
+
 class MonitorPart : public StepPart {
  public:
   Result<std::vector<WatchedTensor>> Read() override { return std::move(tensors); }
@@ -38,38 +45,30 @@ class MonitorPart : public StepPart {
   std::vector<WatchedTensor> tensors;
 };
 
-TensorKinds KindsOfFile(std::string_view kind) {
-  if (kind.starts_with("param")) return kAnyTensor | kWeight;
-  if (kind.starts_with("grad_") || kind == "actv_grad") return kAnyTensor | kGradient;
-  return kAnyTensor;
+// How numbers of a directory are printed, where it says so.
+struct PrintedForm {
+  std::optional<int> decimals;  // behind the point
+  bool is_significant = false;  // kSignificantDigits of them
+};
+
+PrintedForm FormOf(const std::string& directory) {
+  const auto text = ReadFile(JoinPath(directory, kNamesFile));
+  const auto document = text ? json::Value::Parse(*text) : json::Value();
+  const json::Value* digits = document ? document->Find(kDigitsMember) : nullptr;
+  PrintedForm form;
+  if (digits == nullptr) return form;
+  form.is_significant = digits->AsText() != nullptr && *digits->AsText() == "auto";
+  if (const auto number = digits->AsInteger()) form.decimals = static_cast<int>(*number);
+  return form;
 }
 
-// How far numbers of a file may be from the true ones: half a unit of the last decimal that any of
-// them has. A monitor that rounds to few decimals shows 0 for what is small.
+// How far numbers of a file may be from the true ones: half a unit of the last decimal. A monitor
+// that rounds to few decimals shows 0 for what is small.
 double SlackOfDecimals(int decimals) {
   constexpr int kFewest = 1, kRounded = 14;
   if (decimals > kRounded) return 0;  // every digit is there
   return 0.5 * std::pow(10.0, -std::max(decimals, kFewest)) * (1 + 1e-9);
 }
-
-void TakeStatistic(std::string_view name, double value, RecordedStatistics& out) {
-  if (name == "norm") out.norm = value;
-  if (name == "max") out.max = value;
-  if (name == "min") out.min = value;
-  if (name == "mean") out.mean = value;
-  if (name == "zeros") out.small_fraction = value;
-  if (name == "nans" && value >= 0) out.nan_count = static_cast<uint64_t>(value);
-}
-
-// "fc.input", "fc.input_1", "fc.grad_input.1".
-bool IsOfInput(std::string_view name) {
-  const size_t end = name.find_last_not_of("0123456789");
-  name = name.substr(0, end + 1);
-  if (name.ends_with('_') || name.ends_with('.')) name.remove_suffix(1);
-  return name.ends_with(".input") || name.ends_with(".grad_input");
-}
-
-bool IsStatistic(std::string_view name) { return name != "shape" && name != "dtype"; }
 
 class MonitorReader {
  public:
@@ -81,7 +80,8 @@ class MonitorReader {
     for (const load::MonitorDirectory& directory : directories) {
       resumed_.Begin(++number);
       PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
-      for (const load::MonitorFile& file : files) ReadOne(directory.rank, file);
+      const PrintedForm form = FormOf(directory.path);
+      for (const load::MonitorFile& file : files) ReadOne(directory.rank, file, form);
     }
     if (left_out_ > 0) {
       recording_.notes.push_back(fmt::format(
@@ -105,7 +105,8 @@ class MonitorReader {
     size_t at = 0;
   };
 
-  void ReadOne(int64_t rank, const load::MonitorFile& file) {
+  // `form`: without one, numbers have as many decimals as any in the file.
+  void ReadOne(int64_t rank, const load::MonitorFile& file, const PrintedForm& form) {
     const auto end = resumed_.EndOf(rank, file.kind);
     int decimals = 0;
     std::vector<Place> added;
@@ -122,8 +123,11 @@ class MonitorReader {
           }
           return {};
         });
+    const double absolute = SlackOfDecimals(form.decimals.value_or(decimals));
     for (const Place& place : added) {
-      place.part->tensors[place.at].statistics.absolute_slack = SlackOfDecimals(decimals);
+      RecordedStatistics& statistics = place.part->tensors[place.at].statistics;
+      statistics.absolute_slack = form.is_significant ? 0 : absolute;
+      if (form.is_significant) statistics.relative_slack = statistics.mean_slack = kPrintedSlack;
     }
     if (!facts) {
       recording_.notes.push_back(facts.error().message());
@@ -144,27 +148,10 @@ class MonitorReader {
       part->rank = rank;
       part->path = file.path;
     }
-    WatchedTensor tensor;
-    tensor.name = row.name;
-    tensor.io = file.kind;
-    tensor.slot = std::to_string(row.micro_step);
-    tensor.slot_number = row.micro_step;
-    if (row.vpp_stage > 0) tensor.graph = std::to_string(row.vpp_stage);
+    WatchedTensor tensor = MonitorTensor({file.kind, row.name, row.vpp_stage, row.micro_step},
+                                         statistics, row.values);
     tensor.place = static_cast<int64_t>(part->tensors.size());
-    tensor.kinds = KindsOfFile(file.kind);
-    const bool is_of_weight = file.kind.starts_with("grad_") || file.kind.starts_with("exp_avg");
-    if (is_of_weight) trained_.insert(row.name);
-    const bool is_activation = HasMicroSteps(file.kind);
-    tensor.is_input = is_activation && IsOfInput(row.name);
-    // Without a tensor the monitor writes NaN in every cell.
-    bool has_number = false;
-    for (size_t i = 0; i < statistics.size(); ++i) {
-      if (!row.values[i] || !IsStatistic(statistics[i])) continue;
-      has_number = has_number || !std::isnan(*row.values[i]);
-      TakeStatistic(statistics[i], *row.values[i], tensor.statistics);
-    }
-    tensor.has_statistics = has_number;
-    if (!has_number) tensor.statistics = {};
+    if (TellsOfTraining(file.kind)) trained_.insert(row.name);
     part->tensors.push_back(std::move(tensor));
     return {part.get(), part->tensors.size() - 1};
   }

@@ -16,61 +16,9 @@
 #include "plumbline/record.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
-#include "watch/rules/conditions.h"
-#include "watch/rules/facts.h"
+#include "watch/rules/step_watch.h"
 
 namespace plumbline::watch {
-
-// One tensor at one step of one rank.
-struct WatchedTensor {
-  std::string name;   // of the call or kernel
-  std::string io;     // "output", "input", "parameters", ...; of monitors the kind of the file
-  std::string slot;   // "0", "0.1", "weight"
-  std::string op;     // "relu", "Conv2D"; empty: not known
-  std::string graph;  // of static graphs
-  TensorKinds kinds = kAnyTensor;
-  bool is_input = false;
-  bool is_trained = false;  // a weight of which a gradient or a moment is known
-  std::optional<bool> operator_overflowed;  // nothing: that was not recorded
-  int64_t place = 0;                        // in the step
-  int64_t slot_number = 0;
-  std::string dtype;
-  Shape shape;
-  bool has_shape = false;
-  std::string file;     // where its elements are; empty: statistics alone
-  std::string problem;  // why they cannot be read
-  RecordedStatistics statistics;
-  bool has_statistics = false;
-
-  // What it has in common with the same tensor of other steps.
-  [[nodiscard]] std::string Key() const { return graph + '\n' + name + '\n' + io + '\n' + slot; }
-};
-
-// Elements in memory or in a file, as long as it lives.
-class HeldTensor {
- public:
-  virtual ~HeldTensor() = default;
-  [[nodiscard]] virtual TensorView view() const = 0;
-};
-
-// One rank at one step. Read() once; the rest from any thread.
-class StepPart {
- public:
-  virtual ~StepPart() = default;
-  // kCorrupt, kIo, ...: nothing of it can be judged. What of it cannot is in notes().
-  virtual Result<std::vector<WatchedTensor>> Read() = 0;
-  // Of a tensor with a file.
-  virtual Result<std::unique_ptr<HeldTensor>> Open(const WatchedTensor& tensor) = 0;
-  // The call stack of a tensor's call, innermost frame first; empty: not recorded.
-  virtual std::vector<std::string> StackOf(const WatchedTensor& tensor) {
-    (void)tensor;
-    return {};
-  }
-  int64_t step = 0, rank = 0;
-  std::string path;
-  std::vector<std::string> notes;  // what is left out, a sentence each
-  bool is_damaged = false;         // a part of it is missing
-};
 
 struct Recording {
   std::string kind;  // "recorded calls", "static graphs", "monitor", "checkpoints"

@@ -18,66 +18,11 @@ using report::ObjectWriter;
 
 constexpr std::array<std::string_view, 7> kEndings = {".csv",   ".xlsx", ".json", ".jsonl",
                                                       ".sarif", ".xml",  ".html"};
-constexpr std::array<std::string_view, 19> kColumns = {
-    "rule",      "severity", "step",   "prev_step", "rank",   "graph",         "name",
-    "io",        "slot",     "dtype",  "shape",     "parameter", "threshold",  "actual",
-    "verdict",   "reason",   "upstream_code", "source_line", "file"};
-
-// Of several checks those that hit, where one does; each in its place, with blanks between.
-template <class Part>
-std::string Joined(const WatchRow& row, const Part& part) {
-  std::string text;
-  for (const RowCheck& check : row.checks) {
-    if (row.verdict == Truth::kTrue && check.truth != Truth::kTrue) continue;
-    const std::string one = part(check);
-    if (one.empty()) continue;
-    text += (text.empty() ? "" : " ") + one;
-  }
-  return text;
-}
-
-bool HasNumber(const RowCheck& check) {
-  return check.quantity != Quantity::kOverflow && check.quantity != Quantity::kOperatorOverflow;
-}
-
-std::array<std::string, kColumns.size()> CellsOf(const WatchReport& report, const WatchRow& row) {
-  const Rule& rule = report.rules[row.rule];
-  return {rule.name,
-          std::string(SeverityName(rule.severity)),
-          std::to_string(row.step),
-          row.prev_step ? std::to_string(*row.prev_step) : "",
-          std::to_string(row.rank),
-          row.graph,
-          row.name,
-          row.io,
-          row.slot,
-          row.dtype,
-          row.shape,
-          Joined(row, [](const RowCheck& check) { return std::string(check.parameter); }),
-          Joined(row,
-                 [](const RowCheck& check) {
-                   return HasNumber(check) ? IntervalText(Interval::Of(check.threshold))
-                                           : std::string();
-                 }),
-          Joined(row,
-                 [](const RowCheck& check) {
-                   return check.reasons != 0 && check.truth == Truth::kUnknown &&
-                                  !check.actual.is_bounded()
-                              ? std::string("?")
-                              : IntervalText(check.actual);
-                 }),
-          std::string(VerdictText(row.verdict)),
-          ReasonText(row.reasons),
-          row.verdict == Truth::kUnknown ? std::to_string(UpstreamCode(row.reasons)) : "0",
-          row.source_line,
-          row.file};
-}
-
 Status WriteWatchCsv(const WatchReport& report, const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
-  csv::AppendRow(std::span<const std::string_view>(kColumns), file.text());
+  csv::AppendRow(std::span<const std::string_view>(kWatchColumns), file.text());
   for (const WatchRow& row : report.rows) {
-    const auto cells = CellsOf(report, row);
+    const auto cells = WatchCells(report.rules[row.rule], row);
     csv::AppendRow(std::span<const std::string>(cells), file.text());
     PL_TRY(file.Flush());
   }
@@ -86,17 +31,17 @@ Status WriteWatchCsv(const WatchReport& report, const std::string& path) {
 
 Status WriteWatchXlsx(const WatchReport& report, const std::string& path) {
   PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
-  PL_TRY(writer.BeginSheet("watch", kColumns, xlsx::Look::kTable));
+  PL_TRY(writer.BeginSheet("watch", kWatchColumns, xlsx::Look::kTable));
   for (const WatchRow& row : report.rows) {
     const bool is_hit = row.verdict == Truth::kTrue;
     PL_TRY(writer.BeginRow(is_hit                             ? xlsx::Fill::kRed
                            : row.verdict == Truth::kUnknown ? xlsx::Fill::kGrey
                                                             : xlsx::Fill::kNone));
-    const auto cells = CellsOf(report, row);
+    const auto cells = WatchCells(report.rules[row.rule], row);
     for (size_t i = 0; i < cells.size(); ++i) {
-      const bool is_step = kColumns[i] == "step" || kColumns[i] == "rank";
-      if (is_step) {
-        PL_TRY(writer.Number(static_cast<double>(kColumns[i] == "step" ? row.step : row.rank)));
+      const bool is_step = kWatchColumns[i] == "step";
+      if (is_step || kWatchColumns[i] == "rank") {
+        PL_TRY(writer.Number(static_cast<double>(is_step ? row.step : row.rank)));
       } else {
         PL_TRY(writer.Text(cells[i]));
       }
@@ -223,11 +168,6 @@ Status WriteWatchLines(const WatchReport& report, const std::string& path) {
 }
 
 }  // namespace
-
-std::string_view VerdictText(Truth verdict) {
-  if (verdict == Truth::kUnknown) return "not_evaluated";
-  return verdict == Truth::kTrue ? "hit" : "no_hit";
-}
 
 void AppendRowJson(const WatchReport& report, const WatchRow& row, std::string& out) {
   ObjectWriter object(out);

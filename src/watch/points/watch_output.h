@@ -24,7 +24,6 @@ Status WriteWatchSarif(const WatchReport& report, const std::string& path);
 Status WriteWatchHtml(const WatchReport& report, const std::string& path);
 // Appends a row as an object.
 void AppendRowJson(const WatchReport& report, const WatchRow& row, std::string& out);
-std::string_view VerdictText(Truth verdict);  // "hit", "no_hit", "not_evaluated"
 
 }  // namespace plumbline::watch
 

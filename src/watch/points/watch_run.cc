@@ -10,32 +10,13 @@
 #include <thread>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "base/process/parallel.h"
-#include "record/call_stack.h"
 #include "watch/points/recording.h"
-#include "watch/rules/tensor_pass.h"
 
 namespace plumbline::watch {
 namespace {
-
-// The latest value of a tensor, kept until the next step that has it.
-struct Earlier {
-  int64_t step = 0;
-  const WatchedTensor* tensor = nullptr;
-  std::shared_ptr<const std::vector<WatchedTensor>> all;  // owns it
-  std::shared_ptr<StepPart> part;
-};
-
-// What is known of a tensor over the steps.
-struct History {
-  std::optional<Earlier> earlier;
-  std::vector<int64_t> run_lengths;  // hits in a row, of each rule
-};
-
-using Histories = std::unordered_map<std::string, History>;
 
 // One rank of one step, read.
 struct ReadPart {
@@ -44,81 +25,22 @@ struct ReadPart {
   std::optional<Error> error;
 };
 
-// The values of one tensor that a rule looks at.
-struct Values {
-  TensorFacts now, before;
-  ChangeFacts change;
-  bool has_before = false;
-  uint64_t read_bytes = 0;
-};
-
-uint64_t BytesOf(const TensorView& view) { return view.size_bytes(); }
-
-TensorFacts FactsFromStatistics(const WatchedTensor& tensor) {
-  TensorFacts facts = FactsOf(tensor.statistics);
-  if (!facts.shape && tensor.has_shape) facts.shape = tensor.shape;
-  if (!tensor.has_statistics) facts.doubt = kMissing;
-  if (!tensor.problem.empty()) facts.doubt = kUnreadable;
-  return facts;
-}
-
-// Opens a tensor's elements; null where there are none, or they cannot be read, which its facts
-// then say.
-std::unique_ptr<HeldTensor> OpenElements(const WatchedTensor& tensor, StepPart& part,
-                                         TensorFacts& facts) {
-  if (tensor.file.empty() || !tensor.problem.empty()) return nullptr;
-  Result<std::unique_ptr<HeldTensor>> held = part.Open(tensor);
-  if (held) return *std::move(held);
-  facts.doubt = held.error().code() == ErrorCode::kUnsupported ? kDType : kUnreadable;
-  return nullptr;
-}
-
-Values ReadValues(const WatchedTensor& tensor, StepPart& part, const Earlier* earlier,
-                  const ScanWishes& wishes) {
-  Values values;
-  values.now = FactsFromStatistics(tensor);
-  const std::unique_ptr<HeldTensor> now = OpenElements(tensor, part, values.now);
-  std::unique_ptr<HeldTensor> before;
-  if (earlier != nullptr) {
-    values.has_before = true;
-    values.before = FactsFromStatistics(*earlier->tensor);
-    before = OpenElements(*earlier->tensor, *earlier->part, values.before);
-  }
-  const bool has_change = now != nullptr && before != nullptr;
-  if (now != nullptr) {
-    const TensorView view = now->view();
-    values.read_bytes += BytesOf(view);
-    const TensorView before_view = has_change ? before->view() : TensorView();
-    PassResult pass = ScanTensors(view, has_change ? &before_view : nullptr, wishes);
-    values.now = std::move(pass.now);
-    if (has_change) {
-      values.read_bytes += BytesOf(before_view);
-      values.before = std::move(pass.before);
-      values.change = std::move(pass.change);
-    }
-  } else if (before != nullptr) {
-    values.before = ScanTensors(before->view(), nullptr, wishes).now;
-  }
-  if (values.has_before && !has_change) {
-    values.change = ChangeFromStatistics(values.now, values.before, wishes);
-  }
-  return values;
-}
-
-std::string ShapeText(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 // Holds the rules against the parts of a recording, in order.
 class Watcher {
  public:
   Watcher(const WatchOptions& options, WatchReport& report)
-      : options_(options), rules_(options.rules.list()), report_(report) {
+      : options_(options),
+        rules_(options.rules.list()),
+        report_(report),
+        needs_previous_(options.rules.needs_previous()),
+        step_watch_(options.rules, {options.side, options.nodes, options.code, options.keeps_all,
+                                     !options.against.empty(), options.selects,
+                                     [this](int64_t rank, int64_t from, int64_t to) {
+                                       return GapOf(rank, from, to);
+                                     },
+                                     ParallelFor}) {
     report_.rules = rules_;
     report_.counts.resize(rules_.size());
-    for (const Rule& rule : rules_) {
-      needs_history_ = needs_history_ || rule.for_steps > 1;
-      needs_previous_ = needs_previous_ || rule.needs_previous;
-    }
-    needs_history_ = needs_history_ || needs_previous_;
   }
 
   Status Run() {
@@ -143,7 +65,7 @@ class Watcher {
   // Parts that are judged, and those before them, which may hold earlier values.
   void KeepChosen() {
     auto& parts = recording_.parts;
-    if (!parts.empty()) first_step_ = parts.front()->step;
+    if (!parts.empty()) step_watch_.set_first_step(parts.front()->step);
     const std::string recorded =
         parts.empty() ? "nothing is recorded"
                       : fmt::format("recorded are steps {} to {}", parts.front()->step,
@@ -243,86 +165,15 @@ class Watcher {
     if (IsChosen(*one.part)) ++report_.unreadable_parts;
   }
 
-  // What a block of tensors came to; put together in order behind the parallel part.
-  struct Judged {
-    std::vector<WatchRow> rows;
-    std::vector<RuleCounts> counts;  // one for each rule
-    uint64_t read_bytes = 0, tensors = 0;
-    // Memory that is used again from tensor to tensor.
-    std::vector<size_t> selected;
-    Outcome outcome;
-    // Texts of the row before, which most rows share.
-    Text graph, name, io, slot, dtype, shape, file;
-  };
-
-  static const Text& Shared(std::string_view text, Text& last) {
-    if (last != text) last = Text(text);
-    return last;
-  }
-
-  void JudgePart(ReadPart& one) {
-    const bool is_chosen = IsChosen(*one.part);
-    Histories& histories = histories_[one.part->rank];
-    std::vector<History*> of;
-    if (needs_history_) {
-      for (const WatchedTensor& tensor : one.tensors) of.push_back(&histories[tensor.Key()]);
-      DropRepeats(one.tensors, of);
-    }
-    const auto before = BeforeFrom(*one.part);
-    if (is_chosen) {
-      steps_.insert(one.part->step);
-      ranks_.insert(one.part->rank);
-      constexpr size_t kBlock = 64;
-      std::vector<Judged> judged((one.tensors.size() + kBlock - 1) / kBlock);
-      ParallelFor(judged.size(), [&](size_t block) {
-        Judged& out = judged[block];
-        out.counts.resize(rules_.size());
-        const size_t end = std::min(one.tensors.size(), (block + 1) * kBlock);
-        for (size_t i = block * kBlock; i < end; ++i) {
-          JudgeTensor(one, i, of.empty() ? nullptr : of[i], before, out);
-        }
-      });
-      Collect(*one.part, judged);
-    }
-    if (!needs_previous_ || !options_.against.empty()) return;
-    const auto all =
-        std::make_shared<const std::vector<WatchedTensor>>(std::move(one.tensors));
-    for (size_t i = 0; i < of.size(); ++i) {
-      of[i]->earlier = Earlier{one.part->step, &(*all)[i], all, one.part};
-    }
-  }
-
-  // Of tensors that are there twice the last one counts.
-  static void DropRepeats(std::vector<WatchedTensor>& tensors, std::vector<History*>& of) {
-    std::unordered_set<const History*> seen;
-    seen.reserve(of.size());
-    std::vector<bool> is_repeat(of.size());
-    bool has_repeats = false;
-    for (size_t i = of.size(); i-- > 0;) {
-      is_repeat[i] = !seen.insert(of[i]).second;
-      has_repeats = has_repeats || is_repeat[i];
-    }
-    if (!has_repeats) return;
-    size_t kept = 0;
-    for (size_t i = 0; i < of.size(); ++i) {
-      if (is_repeat[i]) continue;
-      if (kept != i) tensors[kept] = std::move(tensors[i]);
-      of[kept++] = of[i];
-    }
-    tensors.resize(kept);
-    of.resize(kept);
-  }
-
   // The values of the other run by key, of the same rank and step, or of its only step.
-  using Others = std::unordered_map<std::string, Earlier>;
-  [[nodiscard]] std::shared_ptr<Others> BeforeFrom(const StepPart& part) {
+  [[nodiscard]] std::shared_ptr<EarlierTensors> BeforeFrom(const StepPart& part) {
     if (options_.against.empty() || !IsChosen(part)) return nullptr;
     const auto& others = against_.parts;
     const bool is_sole = others.size() == 1 && recording_.parts.size() == 1;
     const auto found = std::ranges::find_if(others, [&](const auto& other) {
       return is_sole || (other->step == part.step && other->rank == part.rank);
     });
-    auto values = std::make_shared<Others>();
+    auto values = std::make_shared<EarlierTensors>();
     if (found == others.end()) return values;
     Result<std::vector<WatchedTensor>> tensors = (*found)->Read();
     if (!tensors) {
@@ -335,60 +186,6 @@ class Watcher {
       values->insert_or_assign(tensor.Key(), Earlier{(*found)->step, &tensor, all, *found});
     }
     return values;
-  }
-
-  [[nodiscard]] bool MatchesSide(const Rule& rule, const WatchedTensor& tensor) const {
-    const WatchedSide side = rule.on.side.value_or(options_.side);
-    if (side == WatchedSide::kBoth) return true;
-    return tensor.is_input == (side == WatchedSide::kInputs);
-  }
-
-  // The name of the call, or with the tensor's place in it: "fc1.forward.0.parameters.weight".
-  [[nodiscard]] static bool MatchesName(const std::string& pattern, const WatchedTensor& tensor) {
-    return pattern.empty() || MatchesPattern(pattern, tensor.name) ||
-           MatchesPattern(pattern, tensor.name + "." + tensor.io + "." + tensor.slot);
-  }
-  [[nodiscard]] static bool MatchesAny(const std::vector<std::string>& patterns,
-                                       const WatchedTensor& tensor) {
-    return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& one) {
-             return MatchesName(one, tensor);
-           });
-  }
-
-  [[nodiscard]] static bool MatchesOp(const std::vector<std::string>& ops,
-                                      const std::string& op) {
-    if (ops.empty()) return true;
-    const auto plain = [](std::string_view text) {
-      std::string word;
-      for (const char c : text.substr(text.rfind('.') + 1)) {
-        if (c != '_') word += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-      }
-      return word;
-    };
-    const std::string word = plain(op);
-    return std::ranges::any_of(ops, [&](const std::string& one) { return plain(one) == word; });
-  }
-
-  [[nodiscard]] bool Selects(size_t number, const WatchedTensor& tensor, StepPart& part) const {
-    const Rule& rule = rules_[number];
-    if (options_.selects) return options_.selects(number, tensor, part.step, part.rank);
-    if (!IsFor(rule, tensor.kinds)) return false;
-    if (rule.on.only_trained && !tensor.is_trained) return false;
-    if (rule.at_first_step && part.step != first_step_) return false;
-    const RuleScope& on = rule.on;
-    if (!on.ranks.Holds(part.rank) || !on.steps.Holds(part.step)) return false;
-    if (!MatchesSide(rule, tensor)) return false;
-    if (!MatchesOp(on.ops, tensor.op)) return false;
-    if (!MatchesName(options_.nodes, tensor) || !MatchesAny(on.nodes, tensor)) return false;
-    if (!on.slots.empty() && std::ranges::count(on.slots, tensor.slot_number) == 0) return false;
-    return HasCode(options_.code, tensor, part) && HasCode(on.code, tensor, part);
-  }
-
-  static bool HasCode(const std::string& code, const WatchedTensor& tensor, StepPart& part) {
-    if (code.empty()) return true;
-    const std::vector<std::string> stack = part.StackOf(tensor);
-    return std::ranges::any_of(
-        stack, [&](const std::string& frame) { return frame.find(code) != std::string::npos; });
   }
 
   // Executed steps between two.
@@ -405,130 +202,19 @@ class Watcher {
     return between(recorded_steps_.at(rank));
   }
 
-  void JudgeTensor(const ReadPart& one, size_t at, History* history,
-                   const std::shared_ptr<Others>& others, Judged& out) const {
-    const WatchedTensor& tensor = one.tensors[at];
-    std::vector<size_t>& selected = out.selected;
-    selected.clear();
-    bool looks_back = false;
+  void JudgePart(ReadPart& one) {
+    if (!IsChosen(*one.part)) return step_watch_.Pass(one.part, std::move(one.tensors));
+    steps_.insert(one.part->step);
+    ranks_.insert(one.part->rank);
+    const auto before = BeforeFrom(*one.part);
+    StepAnswer answer = step_watch_.Judge(one.part, std::move(one.tensors), before.get());
+    report_.tensors += answer.tensors;
+    report_.read_bytes += answer.read_bytes;
+    std::ranges::move(answer.rows, std::back_inserter(report_.rows));
     for (size_t i = 0; i < rules_.size(); ++i) {
-      if (!Selects(i, tensor, *one.part)) continue;
-      selected.push_back(i);
-      looks_back = looks_back || rules_[i].needs_previous;
-    }
-    if (selected.empty()) return;
-    ++out.tensors;
-    const Earlier* earlier = nullptr;
-    if (looks_back && others != nullptr) {
-      const auto found = others->find(tensor.Key());
-      if (found != others->end()) earlier = &found->second;
-    } else if (looks_back && history != nullptr && history->earlier) {
-      earlier = &*history->earlier;
-    }
-    const Values values =
-        ReadValues(tensor, *one.part, earlier, options_.rules.wishes());
-    out.read_bytes += values.read_bytes;
-    Watched watched;
-    watched.now = &values.now;
-    watched.kinds = tensor.kinds;
-    watched.is_first_step = one.part->step == first_step_;
-    watched.operator_overflowed = tensor.operator_overflowed;
-    if (earlier != nullptr) {
-      watched.before = &values.before;
-      watched.change = &values.change;
-      watched.gap = others != nullptr ? 0 : GapOf(one.part->rank, earlier->step, one.part->step);
-    }
-    Outcome& outcome = out.outcome;
-    for (const size_t number : selected) {
-      Evaluate(rules_[number], watched, outcome);
-      if (rules_[number].for_steps > 1) CountRun(number, *history, outcome);
-      Keep({*one.part, tensor, values.now, earlier, watched.gap}, number, outcome, out);
-    }
-  }
-
-  // A hit counts once it is the last of enough in a row.
-  void CountRun(size_t number, History& history, Outcome& outcome) const {
-    history.run_lengths.resize(rules_.size());
-    int64_t& length = history.run_lengths[number];
-    length = outcome.verdict == Truth::kTrue ? length + 1 : 0;
-    if (outcome.verdict == Truth::kTrue && length < rules_[number].for_steps) {
-      outcome.verdict = Truth::kFalse;
-    }
-  }
-
-  struct Where {
-    StepPart& part;
-    const WatchedTensor& tensor;
-    const TensorFacts& facts;
-    const Earlier* earlier;
-    int64_t gap;
-  };
-
-  void Keep(const Where& where, size_t number, const Outcome& outcome, Judged& out) const {
-    RuleCounts& counts = out.counts[number];
-    ++counts.selected;
-    counts.hits += outcome.verdict == Truth::kTrue ? 1 : 0;
-    counts.passes += outcome.verdict == Truth::kFalse ? 1 : 0;
-    counts.unjudged += outcome.verdict == Truth::kUnknown ? 1 : 0;
-    for (size_t i = 0; i < kReasonCount && outcome.verdict == Truth::kUnknown; ++i) {
-      counts.reasons[i] += outcome.reasons >> i & 1U;
-    }
-    if (outcome.verdict == Truth::kFalse && !options_.keeps_all) return;
-    WatchRow row;
-    row.rule = number;
-    row.step = where.part.step;
-    row.rank = where.part.rank;
-    if (where.earlier != nullptr && rules_[number].needs_previous) {
-      row.prev_step = where.earlier->step;
-      row.gap = where.gap;
-    }
-    const WatchedTensor& tensor = where.tensor;
-    row.graph = Shared(tensor.graph, out.graph);
-    row.name = Shared(tensor.name, out.name);
-    row.io = Shared(tensor.io, out.io);
-    row.slot = Shared(tensor.slot, out.slot);
-    const bool has_dtype = !tensor.dtype.empty() || !where.facts.dtype;
-    row.dtype = Shared(has_dtype ? std::string_view(tensor.dtype) : InfoOf(*where.facts.dtype).name,
-                       out.dtype);
-    if (where.facts.shape) row.shape = Shared(ShapeText(*where.facts.shape), out.shape);
-    row.file = Shared(tensor.file.empty() ? where.part.path : tensor.file, out.file);
-    row.verdict = outcome.verdict;
-    row.reasons = outcome.reasons;
-    row.place = tensor.place;
-    row.slot_number = tensor.slot_number;
-    row.checks.reserve(outcome.checks.size());
-    for (const CheckOutcome& one : outcome.checks) {
-      row.checks.push_back({one.check->shown, one.check->relation,
-                            one.check->threshold, one.truth, one.actual, one.reasons,
-                            one.check->quantity});
-    }
-    if (outcome.verdict == Truth::kTrue) {
-      const std::vector<std::string> stack = where.part.StackOf(tensor);
-      if (!stack.empty()) row.source_line = UserFrame(stack);
-    }
-    out.rows.push_back(std::move(row));
-  }
-
-  static void Sum(const RuleCounts& one, RuleCounts& to) {
-    to.selected += one.selected;
-    to.hits += one.hits;
-    to.passes += one.passes;
-    to.unjudged += one.unjudged;
-    for (size_t i = 0; i < kReasonCount; ++i) to.reasons[i] += one.reasons[i];
-  }
-
-  void Collect(const StepPart& part, std::vector<Judged>& judged) {
-    std::vector<RuleCounts> of_part(rules_.size());
-    for (Judged& one : judged) {
-      report_.tensors += one.tensors;
-      report_.read_bytes += one.read_bytes;
-      for (size_t i = 0; i < rules_.size(); ++i) Sum(one.counts[i], of_part[i]);
-      std::ranges::move(one.rows, std::back_inserter(report_.rows));
-    }
-    for (size_t i = 0; i < rules_.size(); ++i) {
-      if (of_part[i].selected == 0) continue;
-      Sum(of_part[i], report_.counts[i]);
-      report_.cases.push_back({i, part.step, part.rank, of_part[i]});
+      if (answer.counts[i].selected == 0) continue;
+      report_.counts[i] += answer.counts[i];
+      report_.cases.push_back({i, one.part->step, one.part->rank, answer.counts[i]});
     }
   }
 
@@ -547,9 +233,8 @@ class Watcher {
   const std::vector<Rule>& rules_;
   WatchReport& report_;
   Recording recording_, against_;
-  bool needs_history_ = false, needs_previous_ = false;
-  int64_t first_step_ = 0;
-  std::map<int64_t, Histories> histories_;  // by rank
+  bool needs_previous_;
+  StepWatch step_watch_;
   std::map<int64_t, std::vector<int64_t>> recorded_steps_;
   std::optional<int64_t> last_step_;
   std::optional<Error> first_error_;

@@ -3,7 +3,6 @@
 #ifndef PLUMBLINE_WATCH_POINTS_WATCH_RUN_H_
 #define PLUMBLINE_WATCH_POINTS_WATCH_RUN_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,8 +10,7 @@
 #include <vector>
 
 #include "plumbline/result.h"
-#include "plumbline/shared_value.h"
-#include "watch/rules/rule.h"
+#include "watch/rules/step_watch.h"
 
 namespace plumbline::watch {
 
@@ -32,36 +30,6 @@ struct WatchOptions {
   // Instead of --nodes and kinds: exactly these tensors, by rule (the Python API).
   std::function<bool(size_t rule, const struct WatchedTensor& tensor, int64_t step, int64_t rank)>
       selects = {};
-};
-
-// A check of a row.
-struct RowCheck {
-  Text parameter;
-  Relation relation = Relation::kGreater;
-  double threshold = 0;
-  Truth truth = Truth::kUnknown;
-  Interval actual;
-  Reasons reasons = 0;
-  Quantity quantity = Quantity::kMean;
-};
-
-// One rule and one tensor at one step.
-struct WatchRow {
-  size_t rule = 0;
-  int64_t step = 0;
-  std::optional<int64_t> prev_step;
-  int64_t gap = 0;  // executed steps between the two
-  int64_t rank = 0;
-  Text graph, name, io, slot, dtype, shape, file, source_line;
-  Truth verdict = Truth::kUnknown;
-  Reasons reasons = 0;
-  std::vector<RowCheck> checks;
-  int64_t place = 0, slot_number = 0;  // what rows are sorted by
-};
-
-struct RuleCounts {
-  uint64_t selected = 0, hits = 0, passes = 0, unjudged = 0;
-  std::array<uint64_t, kReasonCount> reasons{};
 };
 
 // Of one rule, step and rank.

@@ -12,33 +12,6 @@
 namespace plumbline::watch {
 namespace {
 
-// "abs_mean 2.1e-10 < 1e-9", or what a hit of another form is.
-std::string CheckText(const RowCheck& check) {
-  switch (check.quantity) {
-    case Quantity::kOverflow:
-      return fmt::format("{} NaN or Inf", IntervalText(check.actual));
-    case Quantity::kOperatorOverflow:
-      return "the operator overflowed";
-    case Quantity::kUnchanged:
-      return fmt::format("unchanged, {}={}", check.parameter, PythonFloat(check.threshold));
-    default:
-      break;
-  }
-  std::string_view name = check.parameter;
-  for (const std::string_view end : {"_gt", "_lt", "_ge"}) {
-    if (name.ends_with(end)) name.remove_suffix(end.size());
-  }
-  return fmt::format("{} {} {} {}", name, IntervalText(check.actual),
-                     RelationText(check.relation), IntervalText(Interval::Of(check.threshold)));
-}
-
-std::string PlaceText(const WatchRow& row) {
-  std::string text = fmt::format("step {} rank {} {} {} {}", row.step, row.rank, row.name, row.io,
-                                 row.slot);
-  if (row.prev_step) text += fmt::format(", before: step {}", *row.prev_step);
-  return text;
-}
-
 // What is to be recorded, or done, so that it can be judged.
 std::string AdviceFor(Reason reason, const WatchReport& report) {
   switch (reason) {
@@ -64,18 +37,6 @@ std::string AdviceFor(Reason reason, const WatchReport& report) {
       return "damaged or missing files; copy them again or run plumb recover";
   }
   return "";
-}
-
-std::string CountsText(const RuleCounts& counts) {
-  std::string text = fmt::format("{}, {} no hit, {} not evaluated",
-                                 CountText(counts.hits, "hit"), counts.passes, counts.unjudged);
-  std::string reasons;
-  for (int i = 0; i < kReasonCount; ++i) {
-    const uint64_t count = counts.reasons[static_cast<size_t>(i)];
-    if (count == 0) continue;
-    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", ReasonWord(i), count);
-  }
-  return reasons.empty() ? text : fmt::format("{} ({})", text, reasons);
 }
 
 // Why a rule had nothing to look at.
@@ -112,14 +73,7 @@ std::string FirstHitText(const WatchReport& report) {
     return fmt::format("no hit{}; {} of {} not evaluated", damage, total.unjudged,
                        total.selected);
   }
-  std::string checks;
-  for (const RowCheck& check : hit->checks) {
-    if (check.truth != Truth::kTrue) continue;
-    checks += (checks.empty() ? "" : ", ") + CheckText(check);
-  }
-  if (checks.empty()) checks = report.rules[hit->rule].text;
-  return fmt::format("first hit: {} at {} ({})", report.rules[hit->rule].name, PlaceText(*hit),
-                     checks);
+  return "first hit: " + HitText(report.rules[hit->rule], *hit);
 }
 
 std::string WatchText(const WatchReport& report) {
@@ -165,13 +119,7 @@ const WatchRow* WatchReport::first_hit() const {
 
 RuleCounts WatchReport::Total() const {
   RuleCounts total;
-  for (const RuleCounts& one : counts) {
-    total.selected += one.selected;
-    total.hits += one.hits;
-    total.passes += one.passes;
-    total.unjudged += one.unjudged;
-    for (size_t i = 0; i < kReasonCount; ++i) total.reasons[i] += one.reasons[i];
-  }
+  for (const RuleCounts& one : counts) total += one;
   return total;
 }
 

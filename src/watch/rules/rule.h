@@ -109,6 +109,14 @@ struct Outcome {
   }
 };
 
+// A member of a rule in a file: its key, those of "on" as "on.nodes", with its text or texts. What
+// is neither has the text "".
+struct RuleField {
+  std::string key;
+  std::vector<std::string> texts;
+  bool is_list = false;
+};
+
 // Rules with what they want to know of tensors.
 class Rules {
  public:
@@ -116,6 +124,8 @@ class Rules {
   void Add(Rule rule);
   // One expression (docs/reference/watch.md). kInvalidArgument, with the place in the text.
   static Result<Rule> ParseRule(std::string_view text);
+  // A rule from its members. kInvalidArgument; `where` is the key at fault, or empty.
+  static Result<Rule> RuleOf(const std::vector<RuleField>& fields, std::string* where);
   // A rules file, and the rules of a text in its form; `path` is what errors name.
   static Result<Rules> ReadFile(const std::string& path);
   static Result<Rules> ParseFile(const std::string& text, const std::string& path);

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/file/file.h"
-#include "base/text/text_parts.h"
 #include "base/text/yaml_file.h"
 #include "watch/rules/rule.h"
 
@@ -55,105 +53,45 @@ class RulesReader {
     return {};
   }
 
+  // Appends the members of a map as fields, with the node of each.
+  static void Flatten(const YAML::Node& map, const std::string& before,
+                      std::vector<RuleField>& fields, std::vector<YAML::Node>& nodes) {
+    for (const auto& member : map) {
+      const YAML::Node& value = member.second;
+      RuleField field{before + TextOf(member.first), {}, value.IsSequence()};
+      if (field.key == "on" && value.IsMap()) {
+        Flatten(value, "on.", fields, nodes);
+        continue;
+      }
+      if (!field.is_list) field.texts.push_back(TextOf(value));
+      for (size_t i = 0; field.is_list && i < value.size(); ++i) {
+        field.texts.push_back(TextOf(value[i]));
+      }
+      fields.push_back(std::move(field));
+      nodes.push_back(member.first);
+    }
+  }
+
   Status ReadRule(const YAML::Node& node) {
     if (!node.IsMap()) return file_.Bad(node, "expected a rule with name and when");
-    PL_TRY(CheckKeys(node, {"name", "when", "on", "severity", "for", "nonfinite", "max_gap"}));
-    const std::string when = TextOf(node["when"]);
-    if (when.empty()) return file_.Bad(node, "a rule has no \"when\" (expected an expression)");
-    Result<Rule> rule = Rules::ParseRule(when);
-    if (!rule) return file_.Bad(node["when"], rule.error().message());
-    if (node["name"]) rule->name = TextOf(node["name"]);
-    if (rule->name.empty()) return file_.Bad(node["name"], "name is empty");
+    std::vector<RuleField> fields;
+    std::vector<YAML::Node> nodes;
+    Flatten(node, "", fields, nodes);
+    std::string where;
+    Result<Rule> rule = Rules::RuleOf(fields, &where);
+    const auto place = [&](std::string_view key) {
+      const auto found = std::ranges::find(fields, key, &RuleField::key);
+      return found == fields.end() ? node : nodes[static_cast<size_t>(found - fields.begin())];
+    };
+    if (!rule) return file_.Bad(place(where), rule.error().message());
+    const bool is_named = std::ranges::find(fields, "name", &RuleField::key) != fields.end();
     for (const Rule& other : rules_.list()) {
-      if (other.name == rule->name && node["name"]) {
-        return file_.Bad(node["name"], fmt::format("another rule is called \"{}\"", rule->name));
+      if (other.name == rule->name && is_named) {
+        return file_.Bad(place("name"),
+                         fmt::format("another rule is called \"{}\"", rule->name));
       }
     }
-    PL_TRY(ReadSeverity(node["severity"], *rule));
-    PL_TRY(ReadNonfinite(node["nonfinite"], *rule));
-    if (node["for"]) {
-      const auto steps = ParseNatural(TextOf(node["for"]));
-      if (!steps || *steps < 1) return file_.Bad(node["for"], "for: expected a number from 1 on");
-      rule->for_steps = *steps;
-    }
-    if (node["max_gap"]) {
-      rule->max_gap = ParseNatural(TextOf(node["max_gap"]));
-      if (!rule->max_gap || *rule->max_gap < 1) {
-        return file_.Bad(node["max_gap"], "max_gap: expected a number from 1 on");
-      }
-    }
-    if (node["on"]) PL_TRY(ReadScope(node["on"], rule->on));
     rules_.Add(*std::move(rule));
-    return {};
-  }
-
-  [[nodiscard]] Status ReadSeverity(const YAML::Node& node, Rule& rule) const {
-    if (!node) return {};
-    const std::string text = TextOf(node);
-    for (const Severity one : {Severity::kError, Severity::kWarning, Severity::kNote}) {
-      if (text != SeverityName(one)) continue;
-      rule.severity = one;
-      return {};
-    }
-    return file_.Bad(node, fmt::format("severity is \"{}\"; {}", text,
-                                       KnownWords(text, {"error", "warning", "note"})));
-  }
-
-  [[nodiscard]] Status ReadNonfinite(const YAML::Node& node, Rule& rule) const {
-    if (!node) return {};
-    const std::string text = TextOf(node);
-    rule.ignores_nonfinite = text == "ignore";
-    if (text == "ignore" || text == "skip") return {};
-    return file_.Bad(node,
-                     fmt::format("nonfinite is \"{}\"; {}", text,
-                                 KnownWords(text, {"skip", "ignore"})));
-  }
-
-  // A text or a list of texts.
-  [[nodiscard]] Result<std::vector<std::string>> TextsOf(const YAML::Node& node,
-                                                         std::string_view key) const {
-    std::vector<std::string> texts;
-    if (!node) return texts;
-    if (node.IsScalar()) texts.push_back(node.Scalar());
-    if (node.IsSequence()) {
-      for (size_t i = 0; i < node.size(); ++i) texts.push_back(TextOf(node[i]));
-    }
-    if (texts.empty() || std::ranges::count(texts, "") > 0) {
-      return file_.Bad(node, fmt::format("{}: expected a text or a list of texts", key));
-    }
-    return texts;
-  }
-
-  // "0-3", 2 or [0, 2].
-  [[nodiscard]] Result<NumberList> NumbersOf(const YAML::Node& node, std::string_view key) const {
-    if (!node) return NumberList();
-    PL_TRY_ASSIGN(const std::vector<std::string> texts, TextsOf(node, key));
-    std::string joined;
-    for (const std::string& text : texts) joined += (joined.empty() ? "" : ",") + text;
-    Result<NumberList> list = NumberList::Parse(joined);
-    if (!list) return file_.Bad(node, fmt::format("{} {}", key, list.error().message()));
-    return list;
-  }
-
-  Status ReadScope(const YAML::Node& node, RuleScope& scope) const {
-    if (!node.IsMap()) return file_.Bad(node, "on: expected nodes, ops, code, slots, ranks, ...");
-    PL_TRY(CheckKeys(node, {"nodes", "ops", "code", "slots", "ranks", "steps", "io"}));
-    PL_TRY_ASSIGN(scope.nodes, TextsOf(node["nodes"], "nodes"));
-    PL_TRY_ASSIGN(scope.ops, TextsOf(node["ops"], "ops"));
-    scope.code = TextOf(node["code"]);
-    PL_TRY_ASSIGN(const std::vector<std::string> slots, TextsOf(node["slots"], "slots"));
-    for (const std::string& slot : slots) {
-      const auto number = ParseNatural(slot);
-      if (!number) return file_.Bad(node["slots"], "slots: expected numbers from 0 on");
-      scope.slots.push_back(*number);
-    }
-    PL_TRY_ASSIGN(scope.ranks, NumbersOf(node["ranks"], "ranks"));
-    PL_TRY_ASSIGN(scope.steps, NumbersOf(node["steps"], "steps"));
-    const std::string io = TextOf(node["io"]);
-    if (io == "out") scope.side = WatchedSide::kOutputs;
-    if (io == "in") scope.side = WatchedSide::kInputs;
-    if (io == "both") scope.side = WatchedSide::kBoth;
-    if (node["io"] && !scope.side) return file_.Bad(node["io"], "io: expected in, out or both");
     return {};
   }
 
