@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mindspore import mint
@@ -12,6 +13,7 @@ from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
 from plumbline.communication import MASKED_INPUTS, MASKED_OUTPUTS
 from plumbline.mindspore import mindtorch
+from plumbline.watch.communication import watched_call
 
 
 class DistributedHooks:
@@ -95,3 +97,53 @@ class DistributedHooks:
             return result
 
         return wait
+
+
+class MonitoredCommunication:
+    """Functions that a monitor watches while it collects a step (`cc_distribution`)."""
+
+    def __init__(
+        self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
+    ) -> None:
+        self.watch = _core.CommunicationWatch(live, CommHandle, comm_func.P2POp, before)
+        self._patches, self._functions = _core.PatchSet(), []
+        lists = read_api_list(__file__)
+        for category, owner in (("mint.distributed", mint.distributed),
+                                ("communication.comm_func", comm_func)):
+            for _, name, _, attribute in present_apis(lists, [(category, "", owner)]):
+                original = getattr(owner, attribute)
+                masked = [] if owner is comm_func and "recv" not in name else [
+                    *MASKED_INPUTS.get(name, [])]
+                made = _new_tensors if owner is comm_func else None
+                self._functions.append((owner, attribute, original))
+                self._patches.add(owner, attribute, watched_call(
+                    self.watch, name, original, masked, is_wanted, made))
+        for kind in {CommHandle, comm_func.CommHandle}:
+            if "wait" in vars(kind):
+                self._patches.add(kind, "wait", self._waited(vars(kind)["wait"]))
+
+    def apply(self) -> None:
+        """Begins to watch, unless a recorder of calls watches the same functions."""
+        if any(getattr(owner, name) is not function for owner, name, function in self._functions):
+            _core.log_warning("cc_distribution: a step is left out, somebody else has replaced the "
+                              "same functions")
+            return
+        self._patches.apply()
+
+    def remove(self) -> None:
+        """Restores everything."""
+        self._patches.restore()
+
+    def _waited(self, original: Any) -> Any:
+        def wait(handle: Any) -> Any:
+            result = original(handle)
+            self.watch.completed(handle)
+            return result
+
+        return wait
+
+
+def _new_tensors(result: Any) -> tuple[Any, ...]:
+    """Tensors that a function of comm_func returned; its handle is none."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple(part for part in parts if part is not None and not isinstance(part, CommHandle))

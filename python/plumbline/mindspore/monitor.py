@@ -12,6 +12,7 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.cell_hooks import new_autograd, register_after
+from plumbline.mindspore.distributed import MonitoredCommunication
 from plumbline.watch.monitor_parts import CommunicationHooks, Handle
 
 # How the optimizers call their copies of the parameters: "moment1.fc.weight".
@@ -61,7 +62,7 @@ class MindSporeMonitorParts:
     def communication_hooks(
         self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
     ) -> CommunicationHooks | None:
-        return None
+        return MonitoredCommunication(live, before, is_wanted)
 
     def watch_gradients(
         self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],
