@@ -32,8 +32,8 @@ def watched_call(
 ) -> Callable[..., Any]:
     """A communication function whose arguments are read around its calls.
 
-    `masked`: arguments, by position or name, whose contents mean nothing before. `new_tensors`: what
-    of a result is read after the call, in place of the arguments; nothing: the arguments.
+    `masked`: arguments, by position or name, whose contents mean nothing before. `new_tensors`:
+    what of a result is read after the call, in place of the arguments; nothing: the arguments.
     """
     def probe(*args: Any, **kwargs: Any) -> Any:
         is_asked_for = not watch.is_inside and is_wanted(name)
