@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline import _core
 from plumbline.watch.call_stacks import frames
-from plumbline.watch.monitor_parts import Handle, MonitorParts
+from plumbline.watch.monitor_parts import CommunicationHooks, Handle, MonitorParts
 
 # Frames that say nothing of where a call comes from.
 _UNTOLD = re.compile(r"site-packages/torch/nn/modules/module\.py|multiprocessing|debugpy"
@@ -27,16 +27,18 @@ def check_lines(path: str, config: _core.MonitorConfig) -> None:
 
 
 def watched_call(
-    watch: _core.CommunicationWatch, name: str, original: Callable[..., Any], masked: list[Any],
-    is_wanted: Callable[[str], bool], new_tensors: Callable[[Any], tuple[Any, ...]] | None = None,
+    hooks: CommunicationHooks, name: str, original: Callable[..., Any], masked: list[Any],
+    new_tensors: Callable[[Any], tuple[Any, ...]] | None = None,
 ) -> Callable[..., Any]:
     """A communication function whose arguments are read around its calls.
 
     `masked`: arguments, by position or name, whose contents mean nothing before. `new_tensors`:
     what of a result is read after the call, in place of the arguments; nothing: the arguments.
     """
+    watch = hooks.watch
+
     def probe(*args: Any, **kwargs: Any) -> Any:
-        is_asked_for = not watch.is_inside and is_wanted(name)
+        is_asked_for = not watch.is_inside and hooks.is_wanted(name)
         watch.begin(name, args, kwargs, masked, is_asked_for)
         try:
             result = original(*args, **kwargs)

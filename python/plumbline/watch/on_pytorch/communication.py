@@ -28,7 +28,7 @@ class MonitoredCommunication:
         self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
     ) -> None:
         self.watch = _core.CommunicationWatch(live, dist.Work, dist.P2POp, before)
-        self._is_wanted = is_wanted
+        self.is_wanted = is_wanted
         self._functions: list[Redirection] | None = None
         self._handles = _core.PatchSet()
         for method in WAITS:
@@ -59,4 +59,4 @@ class MonitoredCommunication:
         parameters = list(inspect.signature(function).parameters)
         masked += [parameters[at] for at in masked if at < len(parameters)]
         return Redirection(function, lambda original: watched_call(
-            self.watch, name, original, masked, self._is_wanted))
+            self, name, original, masked))
