@@ -244,7 +244,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "watch": ("watch",),
     "watch on pytorch": ("watch/on_pytorch",),
     "watch files": ("watch/__init__", "watch/conditions", "watch/csv2tb", "watch/debugger",
-                    "watch/grad_comparator"),
+                    "watch/grad_comparator", "watch/tensor_statistics"),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
     "package": ("__init__",),

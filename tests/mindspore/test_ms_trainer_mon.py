@@ -11,10 +11,12 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor, nn
+from mindspore import Tensor, mint, nn
+from mindspore.communication import comm_func
 
 from plumbline import TrainerMonitorV2
 from plumbline.mindspore import TrainerMon
+from plumbline.mindspore.adapter import MindSporeAdapter
 
 OPS = ["norm", "min", "max", "mean"]
 
@@ -135,3 +137,62 @@ def test_the_second_form(tmp_path: Path) -> None:
             for scope, prefix in (("exp_avg", "moment1"), ("exp_avg_sq", "moment2")):
                 assert rows[f"{name}.{scope}", scope, step] == pytest.approx(
                     statistics(truth[f"{prefix}.{name}", step + 1]), rel=1e-6, abs=1e-9)
+
+
+class Later(comm_func.CommHandle):  # type: ignore[misc]
+    """The values are there when somebody has waited."""
+
+    def __init__(self, action: Any) -> None:
+        super().__init__()
+        self.action = action
+
+    def wait(self) -> None:
+        self.action()
+
+
+def in_place(tensor: Tensor, op: str = "sum", async_op: bool = False) -> Any:
+    def double() -> None:
+        tensor.copy_(tensor * 2)
+    return Later(double) if async_op else double()
+
+
+def out_of_place(tensor: Tensor, async_op: bool = False) -> Any:
+    result = tensor * 1 if async_op else tensor * 2
+    return (result, Later(lambda: result.copy_(result * 2))) if async_op else (result, None)
+
+
+def test_rows_of_communication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fakes: this build of MindSpore has kernels of no function of comm_func but broadcast."""
+    monkeypatch.setattr(mint.distributed, "all_reduce", in_place)
+    monkeypatch.setattr(comm_func, "reduce_scatter_tensor", out_of_place)
+    monkeypatch.setattr(comm_func, "recv", lambda tensor, src=0: tensor + 5)
+    monkeypatch.setattr(MindSporeAdapter, "rank", lambda _: 0)
+    before = {(owner, name): getattr(owner, name) for owner, names in (
+        (mint.distributed, dir(mint.distributed)), (comm_func, dir(comm_func)))
+        for name in names}
+    waits = (Later.wait, comm_func.CommHandle.wait)
+    config = tmp_path / "monitor_config.json"
+    config.write_text(json.dumps({
+        "cc_distribution": {"enable": True, "cc_pre_hook": True}, "ops": OPS, "ndigits": 12}))
+    monkeypatch.setenv("MONITOR_OUTPUT_DIR", str(tmp_path / "out"))
+    monitor = TrainerMon(str(config))
+    net = Net()
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    monitor.set_monitor(net, optimizer=optimizer)
+    x = np.array([3.0, -4.0], np.float32)
+    for _ in range(2):
+        mint.distributed.all_reduce(Tensor(x))
+        comm_func.reduce_scatter_tensor(Tensor(x))
+        assert comm_func.recv(Tensor(x)).asnumpy().tolist() == [8.0, 1.0]
+        optimizer(tuple(ms.ops.zeros_like(one) for one in net.trainable_params()))
+    monitor.stop()
+    assert {key: getattr(*key) for key in before} == before
+    assert (Later.wait, comm_func.CommHandle.wait) == waits
+    [directory] = (tmp_path / "out").glob("*-rank0-*")
+    expected = {"all_reduce.pre_0": x, "all_reduce.post_0": 2 * x,
+                "reduce_scatter_tensor.pre_0": x, "reduce_scatter_tensor.post_0": 2 * x,
+                "recv.post_0": x + 5}
+    found = rows_of(directory, "other")
+    assert set(found) == {(name, step) for name in expected for step in (0, 1)}
+    for (name, _), values in found.items():
+        assert values == pytest.approx(statistics(Tensor(expected[name]))), name

@@ -6,9 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import front_ends
 import pytest
+import torch
+from ranks import PROLOGUE, run_ranks
 from recording import config, run
+from torch import nn
 
 TRAINING = """
 import sys
@@ -99,44 +104,108 @@ def test_losses_norms_and_weights_are_equal(
     assert (tmp_path / "out/step19/rank/dump.json").exists()
 
 
-MODELS = ["gpt2", "llama", "conv", "checkpoint"]
-SETTINGS = [
-    {"level": "L0", "task": "statistics"},
-    {"level": "L1", "task": "statistics", "summary_mode": "md5"},
-    {"level": "mix", "task": "statistics"},
-    {"level": "mix", "task": "tensor"},
-]
+MODELS = ["gpt2", "llama", "conv", "lstm", "gan", "blocks"]
 
 
-def weights_of(name: str, arguments: list[str]) -> list[str]:
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[Any, dict[str, Any]]]:
+    """Where the front ends wrote; (model, front end) -> what its training gave."""
+    pytest.importorskip("transformers")
+    directory = tmp_path_factory.mktemp("trainings")
     script = Path(__file__).parent / "neutral_models.py"
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), name, *arguments],
-        capture_output=True, text=True, timeout=400, check=False,
+        [sys.executable, "-W", "ignore", str(script), str(directory), *MODELS],
+        capture_output=True, text=True, timeout=600, check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return [line for line in done.stdout.splitlines() if line.startswith("result ")]
+    for word in ("stops watching", "hooks_failed", "is left out", "is not recorded"):
+        assert word not in done.stdout + done.stderr, word
+    return directory, {(one.pop("model"), one.pop("front end")): one
+                       for one in results_in(done.stdout)}
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models_end_with_the_same_bits(tmp_path: Path, name: str) -> None:
-    if name in ("gpt2", "llama"):
-        pytest.importorskip("transformers")
-    paths = []
-    for number, settings in enumerate(SETTINGS):
-        (tmp_path / str(number)).mkdir()
-        paths.append(str(config(tmp_path / str(number), **settings)))
-    watched = tmp_path / "monitor.json"
-    watched.write_text(json.dumps({
-        "targets": {}, "ops": ["norm", "max", "zeros"], "xy_distribution": True,
-        "wg_distribution": True, "mv_distribution": True, "param_distribution": True,
-        "mg_direction": True}))
-    others = [f"black_box:{tmp_path / 'box'}", f"monitor:{watched}"]
-    reference, *recorded = weights_of(name, ["none", *paths, *others])
-    assert recorded == [reference] * (len(SETTINGS) + len(others))
-    assert list((tmp_path / "box").glob("*/actv_0-63.csv"))
-    assert list(tmp_path.glob("monitor.json.out/*/actv_grad_19-19.csv"))
-    for number in range(len(SETTINGS)):
-        rank = tmp_path / str(number) / "out/step19/rank"
-        assert "backward" in (rank / "dump.json").read_text()
-        assert not (rank / "dump_error_info.log").exists()
+def results_in(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line[7:]) for line in printed.splitlines() if line.startswith("RESULT ")]
+
+
+def expect_evidence(directory: Path, name: str, ranks: int = 1) -> None:
+    """The front end did watch."""
+    found = list((directory / "out").glob(front_ends.EVIDENCE[name]))
+    assert len(found) >= ranks, (directory, name)
+    if name in front_ends.RECORDERS and found[0].name == "dump.json":
+        assert all("backward" in path.read_text() for path in found) or "overflow" in name
+        assert not any((path.parent / "dump_error_info.log").exists() for path in found)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_watched_trainings_are_the_same_bits(
+    trainings: tuple[Path, dict[Any, dict[str, Any]]], model: str
+) -> None:
+    directory, found = trainings
+    bare = found[model, "none"]
+    assert set(bare) == {"changed", "losses", "gradients", "weights", "buffers", "optimizer",
+                         "random"}
+    assert bare["changed"] == []
+    for name in front_ends.NAMES:
+        assert found[model, name] == bare, name
+        expect_evidence(directory / model / name, name)
+
+
+RANKS = PROLOGUE + """
+import functools, json
+from pathlib import Path
+from torch.nn.parallel import DistributedDataParallel
+sys.path.insert(0, sys.argv[5])
+import front_ends, neutral_models
+join()
+def make():
+    training = neutral_models.convolutions(DistributedDataParallel)
+    torch.manual_seed(rank)  # data of its own
+    return training
+for name in ("none", *front_ends.NAMES):
+    found = front_ends.train(name, make, Path(sys.argv[4]) / name)
+    print("RESULT " + json.dumps({"front end": name, **found}), flush=True)
+leave()
+"""
+
+
+def test_watched_ranks_train_the_same_bits(tmp_path: Path) -> None:
+    printed = run_ranks(tmp_path, RANKS, tmp_path, Path(__file__).parent)
+    bares = []
+    for rank, text in enumerate(printed):
+        found = {one.pop("front end"): one for one in results_in(text)}
+        bares.append(found["none"])
+        assert all(" DistributedDataParallel." in one for one in found["none"]["changed"])
+        for name in front_ends.NAMES:
+            assert found[name] == found["none"], (rank, name)
+    assert bares[0]["weights"] == bares[1]["weights"]
+    assert bares[0]["losses"] != bares[1]["losses"]
+    for name in front_ends.NAMES:
+        expect_evidence(tmp_path / name, name, ranks=2)
+
+
+def test_what_a_front_end_may_not_do_is_seen() -> None:
+    def bit(model: nn.Module) -> None:
+        with torch.no_grad():
+            model[0].bias[0] = -model[0].bias[0]
+
+    deeds: list[tuple[str, Any]] = [
+        ("weights", bit), ("random", lambda model: torch.rand(1)),
+        ("0 torch.relu", lambda model: setattr(torch, "relu", lambda x: x)),
+        ("Linear.own", lambda model: setattr(model[0], "own", 1)),
+        ("Linear._forward_hooks", lambda model: model[0].register_forward_hook(print)),
+        ("hooks of parameter 1", lambda model: model[0].bias.register_hook(print)),
+    ]
+    for kind, deed in deeds:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(2, 2))
+        training = front_ends.Training([model], [], lambda trace: None)
+        before, (trace, other) = front_ends.objects_of(training), [front_ends.Trace() for _ in "ab"]
+        trace.end_step(training)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch, "relu", torch.relu)
+            deed(model)
+            seen = front_ends.changed(before, training)
+        other.end_step(training)
+        seen += [name for name, one in trace.result().items() if other.result()[name] != one]
+        assert [name for name in seen if kind in name] == seen != [], (kind, seen)

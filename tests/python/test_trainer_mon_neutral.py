@@ -1,127 +1,31 @@
-"""A watched training is bit for bit the training that nobody watches, and leaves nothing behind."""
+"""A monitor holds nothing after its end, and its errors stay inside (bits: test_neutrality.py)."""
 
 from __future__ import annotations
 
 import gc
-import itertools
 import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from front_ends import Trace
 from monitor_training import EVERYTHING, directory_of, names_in, watched
+from neutral_models import accumulated
 from torch import nn
-from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 
-class Block(nn.Module):
-    """Dropout, BatchNorm, ReLU in place, several users of one tensor."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm, self.drop = nn.BatchNorm1d(8), nn.Dropout(0.2)
-        self.q, self.k = nn.Linear(8, 8), nn.Linear(8, 8)
-        self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(inplace=True), nn.Linear(16, 8))
-
-    def forward(self, x: torch.Tensor, scale: float = 1.0) -> tuple[torch.Tensor, dict[str, Any]]:
-        y = self.norm(x)
-        x = x + self.drop(self.q(y) * self.k(y) * scale)
-        y = self.mlp(x)
-        y += x
-        y.mul_(0.5)
-        return y, {"aux": y.mean()}
-
-
-class Net(nn.Module):
-    """Two checkpointed blocks, one shared layer, a tied head, an unused parameter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(16, 8)
-        self.blocks = nn.ModuleList([Block(), Block(), Block()])
-        self.shared = nn.Linear(8, 8)
-        self.unused = nn.Parameter(torch.ones(3))
-        self.head = nn.Linear(8, 16, bias=False)
-        self.head.weight = self.embed.weight
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        x = self.shared(self.embed(ids))
-        x, _ = checkpoint(self.blocks[0], x, use_reentrant=True)
-        x, _ = checkpoint(self.blocks[1], x, 0.5, use_reentrant=False)
-        x, extra = self.blocks[2](self.shared(x), scale=0.25)
-        return self.head(functional.dropout(x, 0.1, self.training)) + extra["aux"]
-
-
-def state_of(net: nn.Module, optimizers: list[torch.optim.Optimizer]) -> list[Any]:
-    """Everything that a monitor could have left on the objects."""
-    found: list[Any] = [torch.optim.Adam.step, torch.optim.LBFGS.step, torch.Tensor.backward]
-    for module in net.modules():
-        found += [sorted(vars(module)), len(module._forward_hooks),
-                  len(module._forward_pre_hooks), len(module._backward_hooks)]
-    for parameter in net.parameters():
-        found += [sorted(vars(parameter)), len(parameter._backward_hooks or {}),
-                  len(parameter._post_accumulate_grad_hooks or {})]
-    for optimizer in optimizers:
-        found += [sorted(vars(optimizer)), len(optimizer._optimizer_step_pre_hooks),
-                  len(optimizer._optimizer_step_post_hooks)]
-    return found
-
-
-Trained = tuple[nn.Module, Any]
-
-
-def steps(main: Trained, other: Trained) -> list[bytes]:
-    """The losses of all steps and the parameters at the end."""
-    (net, adam), (critic, lbfgs) = main, other
-    results = []
-    for _ in range(4):
-        for _ in range(2):  # gradients are accumulated
-            ids = torch.randint(0, 16, (6,))
-            loss = functional.cross_entropy(net(ids), ids)
-            (loss / 2).backward()
-            results.append(loss.detach().numpy().tobytes())
-        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        adam.step()
-        adam.zero_grad()
-        data = net(ids).detach()
-
-        def closure(data: torch.Tensor = data) -> torch.Tensor:
-            lbfgs.zero_grad()
-            loss = critic(data).square().mean()
-            loss.backward()
-            return loss
-        results.append(lbfgs.step(closure).detach().numpy().tobytes())
-    for parameter in itertools.chain(net.parameters(), critic.parameters()):
-        results.append(parameter.detach().numpy().tobytes())
-    return results
-
-
-def trained(directory: Path | None) -> list[bytes]:
-    """Losses and parameters of a training of two optimizers, watched or not."""
-    torch.set_num_threads(1)
-    torch.manual_seed(3)
-    net, critic = Net(), nn.Linear(16, 1)
-    adam = torch.optim.AdamW(net.parameters(), lr=1e-2)
-    lbfgs = torch.optim.LBFGS(critic.parameters(), max_iter=3)
-    before = state_of(net, [adam, lbfgs])
-    if directory is None:
-        return steps((net, adam), (critic, lbfgs))
-    with watched(directory, **EVERYTHING) as monitor:
-        monitor.set_monitor(net, grad_acc_steps=2, optimizer=adam)
-        monitor.set_monitor(critic, optimizer=lbfgs)
-        results = steps((net, adam), (critic, lbfgs))
-    assert state_of(net, [adam, lbfgs]) == before
-    held = weakref.ref(net)
-    del net, adam, before
+def test_nothing_holds_a_model_after_stop(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    training = accumulated()
+    with watched(tmp_path, **EVERYTHING) as monitor:
+        for model, optimizer in zip(training.models, training.optimizers, strict=True):
+            monitor.set_monitor(model, grad_acc_steps=2, optimizer=optimizer)
+        for _ in range(4):
+            training.step(Trace())
+    held = [weakref.ref(one) for one in [*training.models, *training.optimizers]]
+    del training, model, optimizer
     gc.collect()
-    assert held() is None
-    return results
-
-
-def test_bit_for_bit(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    assert trained(tmp_path) == trained(None)
+    assert [one() for one in held] == [None] * 4
     assert len(names_in(directory_of(tmp_path))) == 4 * 8 - 2  # no moments at the first step
     text = "".join(capfd.readouterr())
     assert "stops watching" not in text and "hooks_failed" not in text, text

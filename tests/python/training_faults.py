@@ -7,6 +7,7 @@ Prints one line of JSON per case: its name and what the box found.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from real_trainings import REAL
 from torch import nn
 
 from plumbline.pytorch import black_box
@@ -321,6 +323,22 @@ HEALTHY: dict[str, Callable[[Path], Any]] = {
                      warm_restarts, one_batch, accumulation, mixed_precision, adversarial,
                      language_model)
 }
+
+
+def real(make: Callable[[int], Any], directory: Path) -> Any:
+    """150 steps with clipped gradients; returns the box."""
+    model, optimizer, schedule, loss_of = make(150)
+    with watched(model, optimizer, directory) as box:
+        for _ in range(150):
+            loss_of().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+    return box
+
+
+HEALTHY.update({name: functools.partial(real, make) for name, make in REAL.items()})
 
 
 def main() -> None:

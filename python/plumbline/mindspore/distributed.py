@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mindspore import mint
@@ -12,6 +13,7 @@ from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
 from plumbline.communication import MASKED_INPUTS, MASKED_OUTPUTS
 from plumbline.mindspore import mindtorch
+from plumbline.watch.communication import watched_call
 
 
 class DistributedHooks:
@@ -36,7 +38,7 @@ class DistributedHooks:
             self._add_own()
         for kind in (CommHandle, comm_func.CommHandle, handle_type):
             if kind is not None and "wait" in vars(kind):
-                self._waits.add(kind, "wait", self._waited(vars(kind)["wait"]))
+                self._waits.add(kind, "wait", _waited(kind, self._collectives.completed))
 
     def _add_own(self) -> None:
         """MindSpore's functions."""
@@ -88,10 +90,50 @@ class DistributedHooks:
         call.__wrapped__ = original  # type: ignore[attr-defined]
         return call
 
-    def _waited(self, original: Any) -> Any:
-        def wait(handle: Any) -> Any:
-            result = original(handle)
-            self._collectives.completed(handle)
-            return result
 
-        return wait
+class MonitoredCommunication:
+    """Functions that a monitor watches while it collects a step (`cc_distribution`)."""
+
+    def __init__(
+        self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
+    ) -> None:
+        self.watch = _core.CommunicationWatch(live, CommHandle, comm_func.P2POp, before)
+        self.is_wanted, self._patches = is_wanted, _core.PatchSet()
+        self._functions: list[tuple[Any, str, Any]] = []
+        for category, owner in (("mint.distributed", mint.distributed),
+                                ("communication.comm_func", comm_func)):
+            for _, name, _, _ in present_apis(read_api_list(__file__), [(category, "", owner)]):
+                original = getattr(owner, name)
+                is_read = owner is comm_func and "recv" not in name
+                masked = [] if is_read else list(MASKED_INPUTS.get(name, []))
+                self._functions.append((owner, name, original))
+                self._patches.add(owner, name, watched_call(
+                    self, name, original, masked, _new_tensors if owner is comm_func else None))
+        for kind in {CommHandle, comm_func.CommHandle}:
+            if "wait" in vars(kind):
+                self._patches.add(kind, "wait", _waited(kind, self.watch.completed))
+
+    def apply(self) -> None:
+        """Begins to watch, unless a recorder of calls watches the same functions."""
+        if all(getattr(owner, name) is function for owner, name, function in self._functions):
+            return self._patches.apply()
+        _core.log_warning("cc_distribution: a step is left out, its functions were replaced")
+
+    def remove(self) -> None:
+        """Restores everything."""
+        self._patches.restore()
+
+
+def _new_tensors(result: Any) -> tuple[Any, ...]:
+    """Tensors that a function of comm_func returned; its handle is none."""
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    return tuple(part for part in parts if part is not None and not isinstance(part, CommHandle))
+
+
+def _waited(kind: Any, completed: Callable[[Any], None]) -> Any:
+    original = vars(kind)["wait"]
+    def wait(handle: Any) -> Any:
+        result = original(handle)
+        completed(handle)
+        return result
+    return wait

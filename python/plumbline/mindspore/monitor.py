@@ -12,6 +12,7 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.cell_hooks import new_autograd, register_after
+from plumbline.mindspore.distributed import MonitoredCommunication
 from plumbline.watch.monitor_parts import CommunicationHooks, Handle
 
 # How the optimizers call their copies of the parameters: "moment1.fc.weight".
@@ -44,11 +45,9 @@ class MindSporeMonitorParts:
     def modules(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
         return [("", model), *self._adapter.module_tree(model)]
 
-    def parameters(
-        self, model: ms.nn.Cell, with_frozen: bool = False
-    ) -> Iterable[tuple[str, Any]]:
-        chosen = model.get_parameters() if with_frozen else model.trainable_params()
-        return [(one.name, one) for one in chosen]
+    def parameters(self, model: ms.nn.Cell, with_frozen: bool = False) -> list[tuple[str, Any]]:
+        return [(one.name, one) for one in model.get_parameters()
+                if with_frozen or one.requires_grad]
 
     def watch_module(self, module: ms.nn.Cell, watch: _core.ModuleWatch) -> list[Handle]:
         before, after = CopyableHook(watch.before), CopyableHook(watch.after)
@@ -64,7 +63,7 @@ class MindSporeMonitorParts:
     def communication_hooks(
         self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
     ) -> CommunicationHooks | None:
-        return None
+        return MonitoredCommunication(live, before, is_wanted)
 
     def watch_gradients(
         self, models: list[Any], parameters: list[tuple[Any, _core.WatchedName]],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
 from plumbline import _core
 from plumbline.watch.call_stacks import frames
-from plumbline.watch.monitor_parts import Handle, MonitorParts
+from plumbline.watch.monitor_parts import CommunicationHooks, Handle, MonitorParts
 
 # Frames that say nothing of where a call comes from.
 _UNTOLD = re.compile(r"site-packages/torch/nn/modules/module\.py|multiprocessing|debugpy"
@@ -22,6 +24,35 @@ def check_lines(path: str, config: _core.MonitorConfig) -> None:
         except re.error as error:
             raise ValueError(f"{path}: cc_distribution.cc_codeline: is {line!r} (expected a "
                              f"regular expression: {error})") from None
+
+
+def watched_call(
+    hooks: CommunicationHooks, name: str, original: Callable[..., Any], masked: list[Any],
+    new_tensors: Callable[[Any], tuple[Any, ...]] | None = None,
+) -> Callable[..., Any]:
+    """A communication function whose arguments are read around its calls.
+
+    `masked`: arguments, by position or name, whose contents mean nothing before. `new_tensors`:
+    what of a result is read after the call, in place of the arguments; nothing: the arguments.
+    """
+    watch = hooks.watch
+
+    def probe(*args: Any, **kwargs: Any) -> Any:
+        is_asked_for = not watch.is_inside and hooks.is_wanted(name)
+        watch.begin(name, args, kwargs, masked, is_asked_for)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException:
+            watch.fail()
+            raise
+        made = () if new_tensors is None else new_tensors(result)
+        if made:
+            watch.fail()  # nothing more of the arguments
+            watch.begin(name, made, {}, list(range(len(made))), is_asked_for)
+        watch.end(result)
+        return result
+
+    return probe
 
 
 class Communication:

@@ -21,12 +21,14 @@ class ConditionBase:
             is_number = isinstance(value, (int, float))
             if value is not None and not is_number:
                 raise TypeError(f"{name} is a {type(value).__name__} (expected a number)")
-        self._given = {name: value for name, value in given.items() if value is not None}
+        self._names = list(given)
+        self._given = {name: value if name == "equal_nan" else float(value)
+                       for name, value in given.items() if value is not None}
 
     @property
     def name(self) -> str:
-        """The id of the condition."""
-        return self._id
+        """That of the class, without `Condition`."""
+        return type(self).__name__.removesuffix("Condition")
 
     @property
     def condition_id(self) -> int:
@@ -40,8 +42,11 @@ class ConditionBase:
 
     @property
     def param_names(self) -> list[str]:
-        """Their names."""
-        return list(self._given)
+        """Names of all that it takes."""
+        return list(self._names)
+
+    def __str__(self) -> str:
+        return str(self.param_dict)
 
     @property
     def expression(self) -> str:

@@ -11,12 +11,23 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from plumbline import _compare
 from plumbline.watch.conditions import ConditionBase
+from plumbline.watch.tensor_statistics import (
+    Row,
+    Statistics,
+    StatisticsFiles,
+    by_tensor,
+    row_of,
+    write_summary,
+)
+
+Numbers = int | Iterable[int] | None  # of iterations, ranks or slots; None: all
 
 _WORDS = {1: "nan", 2: "inf", 4: "no_prev_tensor", 8: "out_of_mem", 16: "no_history",
           32: "no_value"}
@@ -65,8 +76,8 @@ class Node:
                                "code_line": found["code"].strip()})
         return frames
 
-    def get_input_tensors(self, iterations: Iterable[int] | None = None,
-                          slots: Iterable[int] | None = None) -> list[DebuggerTensor]:
+    def get_input_tensors(self, iterations: Numbers = None,
+                          slots: Numbers = None) -> list[DebuggerTensor]:
         """What went in, by iteration and slot; slots run over all inputs."""
         own = self._dump.tensors_of(self, "input", iterations, slots)
         if own:
@@ -74,10 +85,11 @@ class Node:
         found: list[DebuggerTensor] = []
         for node in self._dump.get_input_nodes(self):
             found += node.get_output_tensors(iterations)
-        return found if slots is None else [one for i, one in enumerate(found) if i in set(slots)]
+        wanted = _listed(slots)
+        return found if wanted is None else [one for i, one in enumerate(found) if i in wanted]
 
-    def get_output_tensors(self, iterations: Iterable[int] | None = None,
-                           slots: Iterable[int] | None = None) -> list[DebuggerTensor]:
+    def get_output_tensors(self, iterations: Numbers = None,
+                           slots: Numbers = None) -> list[DebuggerTensor]:
         """What came out, likewise."""
         return self._dump.tensors_of(self, "output", iterations, slots)
 
@@ -148,6 +160,36 @@ class Watchpoint:
         return self._condition
 
 
+class HitDetail(dict[str, dict[str, Any]]):
+    """Parameter -> its threshold, the actual value, and whether it hit."""
+
+    def __init__(self, condition: ConditionBase,
+                 checks: Sequence[tuple[str, float, bool | None, float | None]]) -> None:
+        super().__init__(
+            (name, {"threshold": threshold, "actual_value": actual, "hit": hit})
+            for name, threshold, hit, actual in checks)
+        self._condition = condition
+
+    @property
+    def name(self) -> str:
+        """Name of the condition."""
+        return self._condition.name
+
+    @property
+    def condition_id(self) -> int:
+        """Its number."""
+        return self._condition.condition_id
+
+    @property
+    def param_dict(self) -> dict[str, Any]:
+        """The actual values."""
+        return {name: one["actual_value"] for name, one in self.items()}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={one['threshold']}: {one['actual_value']}"
+                         for name, one in self.items() if one["hit"]) or "None"
+
+
 class WatchpointHit:
     """A tensor that met a condition, or could not be judged by it."""
 
@@ -185,16 +227,13 @@ class WatchpointHit:
         """Words of plumbline for what was not evaluated."""
         return self._reasons.split()
 
-    def get_threshold(self) -> dict[str, Any]:
-        """The parameters of the condition."""
-        return self.condition.param_dict
+    def get_threshold(self) -> ConditionBase:
+        """The condition with its parameters."""
+        return self.condition
 
-    def get_hit_detail(self) -> dict[str, Any] | None:
+    def get_hit_detail(self) -> HitDetail | None:
         """The actual value of each parameter, and which of them hit; None with a code."""
-        if self._reasons:
-            return None
-        return {name: {"threshold": threshold, "actual_value": actual, "hit": hit}
-                for name, threshold, hit, actual in self._checks}
+        return None if self._reasons else HitDetail(self.condition, self._checks)
 
     def __repr__(self) -> str:
         what = f"error_code: {self._code}, {self.error_msg}" if self._reasons else "hit"
@@ -254,14 +293,14 @@ class DumpAnalyzer:
         """Ranks that have tensors, ascending."""
         return sorted({one.rank for one in self._tensors})
 
-    def get_iterations(self, ranks: Iterable[int] | None = None) -> list[int]:
+    def get_iterations(self, ranks: Numbers = None) -> list[int]:
         """Iterations that have tensors, ascending."""
-        chosen = None if ranks is None else set(ranks)
+        chosen = self._chosen_ranks(ranks)
         return sorted({one.iteration for one in self._tensors
                        if chosen is None or one.rank in chosen})
 
     def select_nodes(self, query_string: str, use_regex: bool = False,
-                     select_by: str = "node_name", ranks: Iterable[int] | None = None,
+                     select_by: str = "node_name", ranks: Numbers = None,
                      case_sensitive: bool = True) -> list[Node]:
         """Nodes whose name, or a line of whose stack, holds a text or an expression.
 
@@ -269,14 +308,17 @@ class DumpAnalyzer:
             query_string: the text.
             use_regex: it is an expression to search for.
             select_by: "node_name" or "code_stack".
-            ranks: None: all.
+            ranks: one or several; None: all.
             case_sensitive: False: in any case.
+
+        Raises:
+            ValueError: a rank that was not recorded, another way to select.
         """
         if select_by not in ("node_name", "code_stack"):
             raise ValueError(f"select_by is {select_by!r} (expected node_name or code_stack)")
         pattern = re.compile(query_string if use_regex else re.escape(query_string),
                              0 if case_sensitive else re.IGNORECASE)
-        chosen = None if ranks is None else set(ranks)
+        chosen = self._chosen_ranks(ranks)
         found = []
         for node in self._nodes.values():
             if chosen is not None and node.rank not in chosen:
@@ -289,21 +331,73 @@ class DumpAnalyzer:
         return found
 
     def select_tensors(self, query_string: str, use_regex: bool = False,
-                       select_by: str = "node_name", iterations: Iterable[int] | None = None,
-                       ranks: Iterable[int] | None = None, slots: Iterable[int] | None = None,
+                       select_by: str = "node_name", iterations: Numbers = None,
+                       ranks: Numbers = None, slots: Numbers = None,
                        case_sensitive: bool = True) -> list[DebuggerTensor]:
         """Outputs of the nodes that select_nodes() gives, of some iterations and slots.
 
         Raises:
-            ValueError: an iteration that was not recorded.
+            ValueError: an iteration or a rank that was not recorded.
         """
         found: list[DebuggerTensor] = []
-        steps = None if iterations is None else list(iterations)
-        self._check_iterations(steps, ranks)
-        wanted = None if slots is None else list(slots)
+        steps = self._chosen_iterations(iterations, ranks)
         for node in self.select_nodes(query_string, use_regex, select_by, ranks, case_sensitive):
-            found += node.get_output_tensors(steps, wanted)
+            found += node.get_output_tensors(steps, slots)
         return found
+
+    def select_tensor_statistics(self, iterations: Numbers = None,
+                                 ranks: Numbers = None) -> Statistics:
+        """Rows of `statistic.csv`: {rank: {iteration: {"op:io:slot": [rows]}}}.
+
+        A row has the columns of its file, as text. Of iterations without that file the rows are
+        computed from the elements, where they were recorded, with the name of the node.
+
+        Warnings of Python say what was damaged and is left out.
+
+        Raises:
+            ValueError: an iteration or a rank that was not recorded; neither statistics nor
+                elements are there.
+        """
+        files = StatisticsFiles(self._dump_dir)
+        chosen, steps = self._chosen_ranks(ranks), self._chosen_iterations(iterations, ranks)
+        found: Statistics = {rank: {} for rank in (self.get_ranks() if chosen is None else chosen)}
+        missing: dict[tuple[int, int], list[Row]] = {}
+        for rank, tables in found.items():
+            for step in self.get_iterations(rank):
+                if steps is None or step in steps:
+                    tables[step] = files.rows(rank, step) or {}
+                    if not tables[step]:
+                        missing[rank, step] = []
+        self._compute_rows(missing)
+        for (rank, step), rows in missing.items():
+            found[rank][step] = by_tensor(rows)
+        if not any(rows for tables in found.values() for rows in tables.values()):
+            raise ValueError(f"{self._dump_dir}: holds no statistic.csv and no elements of tensors "
+                             "(expected a dump whose saved_data is statistic, full or tensor)")
+        return found
+
+    def summary_statistics(self, statistics: Statistics, overflow_value: float = 65500,
+                           out_path: str = "./") -> str:
+        """Writes `statistics_summary.csv`: a row for each tensor over all iterations and ranks.
+
+        Columns: op_type, op_name, tensor_name; in how many rows there is an infinity, a NaN, an
+        extreme beyond overflow_value in size; how many rows there are; in how many all is well; in
+        how many iterations of a rank. A row that does not say enough is in none of these.
+
+        Args:
+            statistics: what select_tensor_statistics() returned.
+            overflow_value: at least 0.
+            out_path: directory of the file; made when missing.
+
+        Returns:
+            Its path.
+
+        Raises:
+            ValueError: overflow_value is none.
+            TypeError: statistics are none.
+            OSError: the file cannot be written.
+        """
+        return write_summary(statistics, overflow_value, out_path)
 
     def check_watchpoints(self, watchpoints: Iterable[Watchpoint],
                           error_on_no_value: bool = False) -> list[WatchpointHit]:
@@ -367,11 +461,10 @@ class DumpAnalyzer:
         data, dtype, shape = stored
         return numpy.frombuffer(data, dtype=dtype).reshape(shape)
 
-    def tensors_of(self, node: Node, io: str, iterations: Iterable[int] | None,
-                   slots: Iterable[int] | None) -> list[DebuggerTensor]:
+    def tensors_of(self, node: Node, io: str, iterations: Numbers,
+                   slots: Numbers) -> list[DebuggerTensor]:
         """Tensors of one side of a node; all but inputs are outputs."""
-        steps = None if iterations is None else set(iterations)
-        wanted = None if slots is None else set(slots)
+        steps, wanted = _listed(iterations), _listed(slots)
         return [one for one in map(self._tensors.__getitem__, node.numbers)
                 if (self._io[one.number] == "input") == (io == "input")
                 and (steps is None or one.iteration in steps)
@@ -380,12 +473,38 @@ class DumpAnalyzer:
     def _named(self, rank: int, name: str) -> list[Node]:
         return [node for key, node in self._nodes.items() if key[0] == rank and key[2] == name]
 
-    def _check_iterations(self, steps: Sequence[int] | None,
-                          ranks: Iterable[int] | None) -> None:
-        if steps is None:
-            return
-        known = self.get_iterations(ranks)
-        for step in steps:
-            if step not in known:
-                raise ValueError(f"iterations: {step} was not recorded (expected some of "
-                                 f"{json.dumps(known)})")
+    def _chosen_ranks(self, ranks: Numbers) -> list[int] | None:
+        return _known(ranks, "ranks", self.get_ranks())
+
+    def _chosen_iterations(self, iterations: Numbers, ranks: Numbers) -> list[int] | None:
+        return _known(iterations, "iterations", self.get_iterations(ranks))
+
+    def _compute_rows(self, wanted: dict[tuple[int, int], list[Row]]) -> None:
+        """Adds the rows of tensors with elements to (rank, iteration)."""
+        for one, (*_, kind) in zip(self._tensors, self._native.tensors, strict=True):
+            rows = wanted.get((one.rank, one.iteration))
+            if rows is None:
+                continue
+            try:
+                value = self.value(one.number)
+            except RuntimeError as error:  # a damaged file
+                warnings.warn(f"{one!r}: is left out: {error}", stacklevel=3)
+                continue
+            if value is not None:
+                rows.append(row_of(one.node.name, kind, self._io[one.number], one.slot, value))
+
+
+def _listed(numbers: Numbers) -> list[int] | None:
+    """One number is a list of it."""
+    if numbers is None:
+        return None
+    return [numbers] if isinstance(numbers, int) else list(numbers)
+
+
+def _known(numbers: Numbers, name: str, known: list[int]) -> list[int] | None:
+    chosen = _listed(numbers)
+    for number in chosen or []:
+        if number not in known:
+            raise ValueError(f"{name}: {number} was not recorded (expected some of "
+                             f"{json.dumps(known)})")
+    return chosen

@@ -19,6 +19,7 @@ class CommunicationHooks(Handle, Protocol):
     """Hooks around communication functions, which can be put there again and again."""
 
     watch: _core.CommunicationWatch
+    is_wanted: Callable[[str], bool]  # asked at each outermost call
 
     def apply(self) -> None:
         """Puts them there."""

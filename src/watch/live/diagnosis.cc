@@ -25,6 +25,9 @@ constexpr double kGrowth = 1.15, kGrowthInAll = 10;
 constexpr uint64_t kGrowthSteps = 5;
 constexpr double kDead = 0.999, kNotDead = 0.95, kSparse = 0.3;
 constexpr uint64_t kMovedBefore = 15;
+// A schedule ends near 0: below this part of the highest rate an update of a weight near 1 may be
+// less than half a unit of its last digit.
+constexpr double kLowRate = 0.01;
 constexpr double kStateTolerance = 0.1;
 constexpr uint64_t kMostSkipped = 10, kMostHeld = 5;
 
@@ -158,6 +161,15 @@ void Diagnosis::LookAtSetting(const Row& row) {
   }
   past.last = value;
   past.highest = std::max(past.highest, value);
+  if (is_rate) highest_rate_ = std::max(highest_rate_, value);
+}
+
+bool Diagnosis::HardlyLearns() const {
+  double rate = 0;
+  for (const auto& [name, value] : settings_) {
+    if (name.starts_with("lr.")) rate = std::max(rate, value);
+  }
+  return rate < kLowRate * highest_rate_;
 }
 
 void Diagnosis::LookAtLoss(const Row& row) {
@@ -228,7 +240,7 @@ void Diagnosis::LookAtParameter(const Row& row) {
           Fault::kStale, step_, MonitorKind::kParameter, row,
           fmt::format("parameter {} went back to the values it had at step {}", name, old->first));
     }
-    if (!moved && ++past.unmoved == 2 && past.moved >= kMovedBefore) {
+    if (!moved && ++past.unmoved == 2 && past.moved >= kMovedBefore && !HardlyLearns()) {
       stalls_.push_back({Fault::kStalled, past.digests.back().first - 1, name,
                          PlaceOf(MonitorKind::kParameter, name),
                          fmt::format("parameter {} moved at every step before and stays as it is "

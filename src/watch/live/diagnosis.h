@@ -88,6 +88,8 @@ class Diagnosis {
 
   Past& PastOf(MonitorKind kind, const Row& row);
   void LookForNonFinite(MonitorKind kind, const Row& row);
+  // Whether the learning rate is so low that updates may vanish in rounding.
+  [[nodiscard]] bool HardlyLearns() const;
   void LookAtSetting(const Row& row);
   void LookAtLoss(const Row& row);
   void LookAtOther(const Row& row);
@@ -116,6 +118,7 @@ class Diagnosis {
   uint64_t steps_up_ = 0;            // steps in succession in which most of them were
   const Row* highest_row_ = nullptr;
   double highest_ratio_ = 0;
+  double highest_rate_ = 0;  // of learning, over all groups and steps
   uint64_t parameters_ = 0, moved_ = 0;
   uint64_t skipped_ = 0;  // steps in succession without any movement
   int64_t step_ = 0, previous_ = 0;

@@ -163,6 +163,19 @@ TEST(Diagnosis, NamesWhatChangesInValues) {
       Fault::kActivation, 45, "relu");
 }
 
+TEST(Diagnosis, AWeightMayStayWhereTheLearningRateIsNearZero) {
+  const auto stays = [](double rate) {
+    return MadeUp().Run([rate](int64_t step, MadeUp::Values& values) {
+      if (step < 40) return;
+      values.lr = rate;
+      values.digest1 = 1040;
+    });
+  };
+  EXPECT_TRUE(stays(1e-6).empty());
+  ASSERT_FALSE(stays(1e-4).empty());
+  EXPECT_EQ(stays(1e-4)[0].fault, Fault::kStalled);
+}
+
 TEST(BlackBoxSink, KeepsTwoBlocksAndStopsAfterAFinding) {
   const testing::TestDirectory directory;
   BlackBoxSink sink(directory.path(), 10);

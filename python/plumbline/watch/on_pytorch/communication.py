@@ -18,6 +18,7 @@ from plumbline.pytorch.distributed import (
     is_redirected,
     observed_wait,
 )
+from plumbline.watch.communication import watched_call
 
 
 class MonitoredCommunication:
@@ -27,7 +28,7 @@ class MonitoredCommunication:
         self, live: _core.LiveMonitor, before: bool, is_wanted: Callable[[str], bool]
     ) -> None:
         self.watch = _core.CommunicationWatch(live, dist.Work, dist.P2POp, before)
-        self._is_wanted = is_wanted
+        self.is_wanted = is_wanted
         self._functions: list[Redirection] | None = None
         self._handles = _core.PatchSet()
         for method in WAITS:
@@ -57,19 +58,5 @@ class MonitoredCommunication:
         masked: list[Any] = list(MASKED_INPUTS.get(name, []))
         parameters = list(inspect.signature(function).parameters)
         masked += [parameters[at] for at in masked if at < len(parameters)]
-        watch, is_wanted = self.watch, self._is_wanted
-
-        def probe_of(original: Any) -> Callable[..., Any]:
-            def probe(*args: Any, **kwargs: Any) -> Any:
-                is_asked_for = not watch.is_inside and is_wanted(name)
-                watch.begin(name, args, kwargs, masked, is_asked_for)
-                try:
-                    result = original(*args, **kwargs)
-                except BaseException:
-                    watch.fail()
-                    raise
-                watch.end(result)
-                return result
-            return probe
-
-        return Redirection(function, probe_of)
+        return Redirection(function, lambda original: watched_call(
+            self, name, original, masked))
