@@ -46,8 +46,7 @@ class MindSporeMonitorParts:
         return [("", model), *self._adapter.module_tree(model)]
 
     def parameters(self, model: ms.nn.Cell, with_frozen: bool = False) -> list[tuple[str, Any]]:
-        return [(one.name, one) for one in model.get_parameters()
-                if with_frozen or one.requires_grad]
+        return [(one.name, one) for one in model.get_parameters() if with_frozen or one.requires_grad]
 
     def watch_module(self, module: ms.nn.Cell, watch: _core.ModuleWatch) -> list[Handle]:
         before, after = CopyableHook(watch.before), CopyableHook(watch.after)
