@@ -20,47 +20,43 @@
 
 namespace plumbline {
 
-Worker::Worker(std::string name) : name_(std::move(name)), pid_(::getpid()) {}
+Worker::Worker(std::string name) : name_(std::move(name)) {}
 
 Worker::~Worker() {
-  if (!thread_.joinable()) return;
-  if (::getpid() != pid_) {
-    // Forked child: the thread exists in the parent only, and the mutex may be locked for ever.
-    thread_.detach();
-    return;
-  }
+  // In a forked child the mutex may be locked for ever.
+  if (!thread_.is_here() || !thread_->joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  thread_.join();
+  changed_->notify_all();
+  thread_->join();
 }
 
 void Worker::Submit(std::string key, std::function<void()> job) {
-  if (::getpid() != pid_) return;
+  if (!thread_.is_here()) return;
   {
     const std::lock_guard lock(mutex_);
     if (!key.empty()) std::erase_if(jobs_, [&](const Job& j) { return j.key == key; });
     jobs_.push_back({std::move(key), std::move(job)});
-    if (!thread_.joinable()) {
-      thread_ = std::thread([this] { Run(); });
-      ::pthread_setname_np(thread_.native_handle(), name_.c_str());
+    if (!thread_->joinable()) {
+      *thread_ = std::thread([this] { Run(); });
+      ::pthread_setname_np(thread_->native_handle(), name_.c_str());
     }
   }
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 void Worker::WaitForAtMost(size_t jobs) {
-  if (::getpid() != pid_) return;
+  if (!thread_.is_here()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return jobs_.size() + (busy_ ? 1 : 0) <= jobs; });
+  changed_->wait(lock, [&] { return jobs_.size() + (busy_ ? 1 : 0) <= jobs; });
 }
 
 void Worker::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    changed_->wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -70,7 +66,7 @@ void Worker::Run() {
     job.run = nullptr;  // what it holds goes before Drain() returns
     lock.lock();
     busy_ = false;
-    changed_.notify_all();
+    changed_->notify_all();
   }
 }
 
@@ -230,23 +226,22 @@ TensorBuffer::~TensorBuffer() {
 }
 
 TensorWriter::TensorWriter(Trouble& trouble, const TensorLimits& limits)
-    : trouble_(trouble), limits_(limits), pid_(::getpid()) {}
+    : trouble_(trouble), limits_(limits) {}
 
 TensorWriter::~TensorWriter() {
-  if (::getpid() != pid_) {
+  if (!thread_.is_here()) {
     // Forked child: the thread, and whoever holds the mutex, exist in the parent only. Jobs still
     // queued are the parent's; their buffers go with this object.
-    if (thread_.joinable()) thread_.detach();
     for (TensorJob& job : jobs_) job.buffer.owner_ = nullptr;
     return;
   }
-  if (thread_.joinable()) {
+  if (thread_->joinable()) {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
-    changed_.notify_all();
-    thread_.join();
+    changed_->notify_all();
+    thread_->join();
   }
   for (const Block& block : free_) std::free(block.data);
 }
@@ -267,7 +262,7 @@ std::optional<TensorWriter::Block> TensorWriter::TakeFree(size_t capacity) {
 
 TensorBuffer TensorWriter::Take(size_t size, bool may_wait) {
   TensorBuffer buffer;
-  if (failed() || ::getpid() != pid_) return buffer;
+  if (failed() || !thread_.is_here()) return buffer;
   size_t capacity = RoundCapacity(size);
   std::byte* data = nullptr;
   {
@@ -275,7 +270,7 @@ TensorBuffer TensorWriter::Take(size_t size, bool may_wait) {
     if (!MayGo(capacity)) {
       if (!may_wait) return buffer;
       const auto start = std::chrono::steady_clock::now();
-      changed_.wait(lock, [&] { return MayGo(capacity); });
+      changed_->wait(lock, [&] { return MayGo(capacity); });
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
       ++stats_.waits;
       stats_.wait_seconds += waited.count();
@@ -300,6 +295,7 @@ TensorBuffer TensorWriter::Take(size_t size, bool may_wait) {
 }
 
 void TensorWriter::Release(std::byte* data, size_t capacity) {
+  if (!thread_.is_here()) return std::free(data);
   bool keep = false;
   {
     const std::lock_guard lock(mutex_);
@@ -310,7 +306,7 @@ void TensorWriter::Release(std::byte* data, size_t capacity) {
       free_bytes_ += capacity;
     }
   }
-  changed_.notify_all();
+  changed_->notify_all();
   if (!keep) std::free(data);
 }
 
@@ -320,19 +316,19 @@ uint64_t TensorWriter::Submit(TensorJob job) {
     const std::lock_guard lock(mutex_);
     ticket = ++submitted_;
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) {
-      thread_ = std::thread([this] { Run(); });
-      ::pthread_setname_np(thread_.native_handle(), "plumb-tensors");
+    if (!thread_->joinable()) {
+      *thread_ = std::thread([this] { Run(); });
+      ::pthread_setname_np(thread_->native_handle(), "plumb-tensors");
     }
   }
-  changed_.notify_all();
+  changed_->notify_all();
   return ticket;
 }
 
 void TensorWriter::WaitFor(uint64_t ticket) {
-  if (::getpid() != pid_) return;
+  if (!thread_.is_here()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return finished_ >= ticket; });
+  changed_->wait(lock, [&] { return finished_ >= ticket; });
 }
 
 void TensorWriter::CountLost(uint64_t tensors) {
@@ -353,7 +349,7 @@ TensorWriterStats TensorWriter::stats() const {
 void TensorWriter::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    changed_->wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
     TensorJob job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -362,7 +358,7 @@ void TensorWriter::Run() {
     job.buffer = TensorBuffer();  // back to the pool before the producer wakes up
     lock.lock();
     ++finished_;
-    changed_.notify_all();
+    changed_->notify_all();
   }
 }
 

@@ -4,8 +4,6 @@
 #ifndef PLUMBLINE_STORE_TENSOR_WRITER_H_
 #define PLUMBLINE_STORE_TENSOR_WRITER_H_
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -25,6 +23,7 @@
 
 #include "base/file/directory.h"
 #include "base/memory/digest.h"
+#include "base/process/of_process.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
 #include "store/journal.h"
@@ -59,13 +58,12 @@ class Worker {
   void Run();
 
   const std::string name_;
-  const pid_t pid_;
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  OfProcess<std::condition_variable> changed_;
   std::deque<Job> jobs_;
   bool busy_ = false;
   bool stopping_ = false;
-  std::thread thread_;
+  OfProcess<std::thread> thread_;
 };
 
 // The tensor files of one rank directory, and which of them are not there.
@@ -224,7 +222,6 @@ class TensorWriter {
 
   Trouble& trouble_;
   const TensorLimits limits_;
-  const pid_t pid_;
   std::atomic<bool> failed_ = false;
   // Of the writing thread alone.
   uint64_t kept_bytes_ = 0;       // against max_bytes
@@ -232,7 +229,7 @@ class TensorWriter {
   bool space_was_asked_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  OfProcess<std::condition_variable> changed_;
   std::deque<TensorJob> jobs_;
   uint64_t submitted_ = 0;
   uint64_t finished_ = 0;
@@ -242,7 +239,7 @@ class TensorWriter {
   TensorWriterStats stats_;
   std::string reason_;
   bool stopping_ = false;
-  std::thread thread_;
+  OfProcess<std::thread> thread_;
 };
 
 }  // namespace plumbline

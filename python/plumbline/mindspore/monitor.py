@@ -46,7 +46,7 @@ class MindSporeMonitorParts:
         return [("", model), *self._adapter.module_tree(model)]
 
     def parameters(self, model: ms.nn.Cell, with_frozen: bool = False) -> list[tuple[str, Any]]:
-        return [(one.name, one) for one in model.get_parameters() if with_frozen or one.requires_grad]
+        return [(p.name, p) for p in model.get_parameters() if with_frozen or p.requires_grad]
 
     def watch_module(self, module: ms.nn.Cell, watch: _core.ModuleWatch) -> list[Handle]:
         before, after = CopyableHook(watch.before), CopyableHook(watch.after)

@@ -1,7 +1,6 @@
 #include "watch/live/monitor.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -62,8 +61,7 @@ Monitor::Monitor(const MonitorConfig& config, AlertPlace place, std::unique_ptr<
     : sink_(std::move(sink)),
       alerts_(config, std::move(place)),
       alert_path_(std::move(alert_path)),
-      ring_size_(ring),
-      owner_(::getpid()) {}
+      ring_size_(ring) {}
 
 Monitor::~Monitor() { Close(); }
 
@@ -91,12 +89,13 @@ void Monitor::Commit(int64_t step) {
   last_ = std::exchange(current_, std::make_shared<StepRows>());
   if (ring_size_ > 0) ring_.push_back(last_);
   if (ring_.size() > ring_size_) ring_.pop_front();
+  if (!thread_.is_here()) return;  // in a forked child the mutex may be locked for ever
   std::unique_lock lock(mutex_);
-  if (is_closing_ || owner_ != ::getpid()) return;
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-  changed_.wait(lock, [&] { return waiting_.size() < kMostWaiting; });
+  if (is_closing_) return;
+  if (!thread_->joinable()) *thread_ = std::thread([this] { Run(); });
+  changed_->wait(lock, [&] { return waiting_.size() < kMostWaiting; });
   waiting_.push_back(last_);
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 void Monitor::Drop() {
@@ -106,24 +105,23 @@ void Monitor::Drop() {
 }
 
 void Monitor::Flush() {
+  if (!thread_.is_here()) return;
   std::unique_lock lock(mutex_);
-  if (owner_ != ::getpid()) return;
-  changed_.wait(lock, [&] { return waiting_.empty() && !is_writing_; });
+  changed_->wait(lock, [&] { return waiting_.empty() && !is_writing_; });
 }
 
 void Monitor::Close() {
-  if (owner_ != ::getpid()) {
-    // The thread is not there in a forked process.
-    if (thread_.joinable()) thread_.detach();
+  if (!thread_.is_here()) {
+    (void)sink_.release();  // its files are the parent's
     return;
   }
   {
     const std::unique_lock lock(mutex_);
     if (is_closing_) return;
     is_closing_ = true;
-    changed_.notify_all();
+    changed_->notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_->joinable()) thread_->join();
   if (progress_) progress_->End(counts_);
   if (rules_ != nullptr) std::ranges::move(rules_->Summary(), std::back_inserter(messages_));
   if (!alert_path_.empty()) EndAlertFile(alert_path_, this);
@@ -135,7 +133,7 @@ void Monitor::Close() {
 void Monitor::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return !waiting_.empty() || is_closing_; });
+    changed_->wait(lock, [&] { return !waiting_.empty() || is_closing_; });
     if (waiting_.empty()) return;
     const Rows rows = waiting_.front();
     waiting_.pop_front();
@@ -144,7 +142,7 @@ void Monitor::Run() {
     WriteOut(*rows);
     lock.lock();
     is_writing_ = false;
-    changed_.notify_all();
+    changed_->notify_all();
   }
 }
 
@@ -182,11 +180,13 @@ const std::vector<Row>& Monitor::Latest(MonitorKind kind) const {
 }
 
 std::vector<std::string> Monitor::TakeMessages() {
+  if (!thread_.is_here()) return {};
   const std::scoped_lock lock(mutex_);
   return std::exchange(messages_, {});
 }
 
 std::optional<std::string> Monitor::TakeProblem() {
+  if (!thread_.is_here()) return {};
   const std::scoped_lock lock(mutex_);
   return std::exchange(problem_, std::nullopt);
 }

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/process/of_process.h"
 #include "watch/live/alerts.h"
 #include "watch/live/monitor_config.h"
 #include "watch/live/progress.h"
@@ -104,13 +105,12 @@ class Monitor {
   Rows last_;
 
   mutable std::mutex mutex_;  // of what follows
-  std::condition_variable changed_;
+  OfProcess<std::condition_variable> changed_;
   std::deque<Rows> waiting_;
   bool is_writing_ = false, is_closing_ = false;
   std::vector<std::string> messages_;
   std::optional<std::string> problem_;
-  int owner_;  // process that has the thread: a forked one must not wait for it
-  std::thread thread_;
+  OfProcess<std::thread> thread_;
 };
 
 }  // namespace plumbline::watch
