@@ -63,6 +63,7 @@ void BindMonitorConfig(nb::module_& m) {
       .def_ro("parameters", &MonitorConfig::parameters)
       .def_ro("updated_parameters", &MonitorConfig::updated_parameters)
       .def_ro("directions", &MonitorConfig::directions)
+      .def_ro("adam_updates", &MonitorConfig::adam_updates)
       .def_ro("micro_batch_gradients", &MonitorConfig::micro_batch_gradients)
       .def_ro("stack_info", &MonitorConfig::stack_info)
       .def_ro("print_struct", &MonitorConfig::print_struct)
@@ -267,6 +268,15 @@ void BindValues(LiveMonitorClass& live) {
             return self.AddDirection(&name, gradient.ptr(), momentum.ptr());
           },
           nb::arg("name"), nb::arg("gradient").none(), nb::arg("momentum").none())
+      .def(
+          "add_adam",
+          [](LiveMonitor& self, const watch::WatchedName& name, nb::handle first,
+             nb::handle second, const std::tuple<double, double, double, double>& rule) {
+            const auto [beta1, beta2, eps, step] = rule;
+            return self.AddAdam(&name, first.ptr(), second.ptr(), {beta1, beta2, eps, step});
+          },
+          nb::arg("name"), nb::arg("first").none(), nb::arg("second").none(), nb::arg("rule"),
+          "`rule`: both betas, eps and how many steps the moments hold.")
       .def(
           "parameter_hook",
           [](LiveMonitor& self, const Autograd& autograd, const watch::WatchedName& name,

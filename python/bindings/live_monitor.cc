@@ -257,20 +257,38 @@ nb::object LiveMonitor::OnHost(PyObject* tensor, HostTensor* host) {
   return reader_.Read(copy.ptr(), host) && host->on_host ? copy : nb::object();
 }
 
-bool LiveMonitor::AddDirection(const watch::WatchedName* name, PyObject* gradient,
-                               PyObject* momentum) {
+template <class Use>
+bool LiveMonitor::ReadBoth(PyObject* first, PyObject* second, const Use& use) {
   bool has_both = false;
   const OwnWork own_work;
   RunGuarded(*this, [&] {
-    HostTensor first, second;
-    const nb::object one = OnHost(gradient, &first);
-    const nb::object other = OnHost(momentum, &second);
-    has_both = one.is_valid() && other.is_valid();
-    if (!has_both) return;
-    monitor_->Add(MonitorKind::kDirection, name, 0,
-                  watch::ValuesOfNumber(watch::SignAgreement(first.view(), second.view())));
+    HostTensor one, other;
+    const nb::object one_owner = OnHost(first, &one);
+    const nb::object other_owner = OnHost(second, &other);
+    has_both = one_owner.is_valid() && other_owner.is_valid();
+    if (has_both) use(one.view(), other.view());
   });
   return has_both;
+}
+
+bool LiveMonitor::AddDirection(const watch::WatchedName* name, PyObject* gradient,
+                               PyObject* momentum) {
+  return ReadBoth(gradient, momentum, [&](const TensorView& first, const TensorView& second) {
+    monitor_->Add(MonitorKind::kDirection, name, 0,
+                  watch::ValuesOfNumber(watch::SignAgreement(first, second)));
+  });
+}
+
+bool LiveMonitor::AddAdam(const watch::WatchedName* name, PyObject* first, PyObject* second,
+                          const watch::AdamRule& rule) {
+  bool has_values = false;
+  ReadBoth(first, second, [&](const TensorView& one, const TensorView& other) {
+    const auto histograms = watch::HistogramsOfAdam(one, other, rule);
+    if (!histograms) return;
+    monitor_->AddAdam(name, *histograms);
+    has_values = true;
+  });
+  return has_values;
 }
 
 void LiveMonitor::Commit(int64_t step) {

@@ -77,6 +77,9 @@ class LiveMonitor final : public BackwardSink {
   }
   // See watch::SignAgreement(); false if one is no tensor that can be read.
   bool AddDirection(const watch::WatchedName* name, PyObject* gradient, PyObject* momentum);
+  // See watch::HistogramsOfAdam(); false where that gives nothing or a moment cannot be read.
+  bool AddAdam(const watch::WatchedName* name, PyObject* first, PyObject* second,
+               const watch::AdamRule& rule);
   // Ends the step, or forgets it.
   void Commit(int64_t step);
   void Drop();
@@ -114,6 +117,10 @@ class LiveMonitor final : public BackwardSink {
   nanobind::object Readable(PyObject* tensor);
   // The tensor or a copy whose memory `host` is; empty when it cannot be read.
   nanobind::object OnHost(PyObject* tensor, HostTensor* host);
+  // Calls use(first, second) with the memory of two tensors; false if one is no tensor that can be
+  // read.
+  template <class Use>
+  bool ReadBoth(PyObject* first, PyObject* second, const Use& use);
   watch::TensorValues MeasureMemory(PyObject* tensor, const HostTensor& host, double zero_bound,
                                     bool may_cache);
   watch::TensorValues MeasureAny(PyObject* value, double zero_bound, bool may_cache);

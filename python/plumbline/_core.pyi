@@ -256,6 +256,9 @@ class MonitorConfig:
     def directions(self) -> bool: ...
 
     @property
+    def adam_updates(self) -> bool: ...
+
+    @property
     def micro_batch_gradients(self) -> bool: ...
 
     @property
@@ -333,6 +336,9 @@ class LiveMonitor:
         """One row for each value that is not None."""
 
     def add_direction(self, name: WatchedName, gradient: object | None, momentum: object | None) -> bool: ...
+
+    def add_adam(self, name: WatchedName, first: object | None, second: object | None, rule: tuple[float, float, float, float]) -> bool:
+        """`rule`: both betas, eps and how many steps the moments hold."""
 
     def parameter_hook(self, autograd: Autograd, name: WatchedName, micro_batches: int, takes_every: bool, is_accumulated: bool, adds_to: object | None) -> object: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import math
@@ -10,11 +11,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import ROOT, run, upstream_python
 from test_trend_database import CONVERT, MONITOR_CONFIG, MONITOR_TREND, READ_EVENTS, query
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from test_trainer_mon_pictures import counts_in, pixels
 
 pytestmark = pytest.mark.upstream
 
@@ -110,3 +114,49 @@ def test_tensorboard_opens_event_files(tmp_path: Path) -> None:
     assert kinds == {"actv", "actv_grad", "acc_grad", "post_grad", "exp_avg", "exp_avg_sq",
                      "param", "mg_direction"}
     assert {"0:fc1.input:1/rank0/actv_norm", "0:fc2.bias/rank0/post_grad_zeros"} <= found.keys()
+
+
+READ_IMAGES = """
+import base64, io, json, sys
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"images": 0})
+events.Reload()
+found = {}
+for tag in events.Tags()["images"]:
+    for event in events.Images(tag):
+        picture = Image.open(io.BytesIO(event.encoded_image_string))
+        assert picture.size == (event.width, event.height) and picture.mode == "RGB"
+        found.setdefault(tag, {})[event.step] = base64.b64encode(
+            event.encoded_image_string).decode()
+print(json.dumps(found))
+"""
+
+
+def test_pictures_of_adam_are_upstreams(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**MONITOR_CONFIG, "format": "tensorboard",
+                                  "ur_distribution": True}))
+    printed = {}
+    for name, python in (("theirs", upstream_python()), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, tmp_path / name],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+        printed[name] = done.stdout
+    theirs = json.loads(printed["theirs"].rpartition("matrices ")[2])
+    [directory] = (tmp_path / "own").glob("*-rank0-*")
+    done = run([upstream_python(), "-W", "ignore", "-c", READ_IMAGES, directory], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    ours = json.loads(done.stdout)
+    assert len(theirs) == 8
+    assert ours.keys() == {tag.replace("/adam", "/rank0/adam") for tag in theirs}
+    for tag, matrix in theirs.items():
+        pictures = ours[tag.replace("/adam", "/rank0/adam")]
+        assert sorted(pictures) == ["1", "2"]
+        picture = pixels(base64.b64decode(pictures["2"]))
+        expected = np.array(matrix, dtype=np.int64)
+        # The first moments give 1 and -1 but for rounding, which upstream does in float32: the
+        # counts there may be others, and with them the largest one, by which colours are scaled.
+        scales = (counts_in(picture, 2, largest) for largest in range(1, 33))
+        assert any((found[1:-1, 0] == expected[1:-1, 0]).all() and found.min() >= 0
+                   and (found[:, 1] == expected[:, 1]).all() for found in scales), tag

@@ -485,7 +485,7 @@ class _Session:
             self._tell_missing([name.text for name, gradient in zip(names, gradients, strict=True)
                                 if gradient is None])
         moments = []
-        if config.moments or config.directions:
+        if config.moments or config.directions or config.adam_updates:
             moments = [self._parts.moments(parameter, self._optimizer)
                        for parameter, _ in self._parameters]
         if config.moments:
@@ -496,6 +496,8 @@ class _Session:
             live.add_all(kind, names, [parameter for parameter, _ in self._parameters])
         if config.directions:
             self._take_directions(gradients, [first for first, _ in moments])
+        if config.adam_updates:
+            self._take_adam(moments)
 
     def _tell_missing(self, names: list[str]) -> None:
         for name in names[:_SHOWN_PARAMETERS]:
@@ -514,6 +516,20 @@ class _Session:
                 live.add("mg_direction", name, 1.0)
             elif gradient is not None and not live.add_direction(name, gradient, moment):
                 self._warn(f"mg_direction: {name.text} has no first moment; it gets no row")
+
+    def _take_adam(self, moments: list[tuple[Any, Any]]) -> None:
+        live = self._live
+        assert live is not None
+        rules = self._parts.adam_rules([one for one, _ in self._parameters], self._optimizer)
+        missing = [
+            name.text
+            for (_, name), pair, rule in zip(self._parameters, moments, rules, strict=True)
+            if rule is None or not live.add_adam(name, *pair, rule)]
+        # Before its first step an optimizer has no moments.
+        if missing and self._step > self._first_step:
+            self._warn_once("ur_distribution", f"ur_distribution: no picture of {missing[0]} and "
+                            f"{len(missing) - 1} more (expected the moments, betas, eps and step "
+                            "of Adam in the optimizer)")
 
     def _commit(self) -> None:
         live = self._live
@@ -548,8 +564,11 @@ class _Session:
                 self._warn(message)
 
     def _warn(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+        self._warn_once(text, text)
+
+    def _warn_once(self, subject: str, text: str) -> None:
+        if subject not in self._told:
+            self._told.add(subject)
             _core.log_warning(text)
 
 

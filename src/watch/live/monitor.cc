@@ -78,6 +78,11 @@ void Monitor::Add(MonitorKind kind, const WatchedName* name, int32_t micro_step,
   current_->of(kind).push_back({name, micro_step, calls_++, std::move(values)});
 }
 
+void Monitor::AddAdam(const WatchedName* name, const AdamHistograms& histograms) {
+  current_->adam.push_back({name, histograms});
+  ++calls_;
+}
+
 void Monitor::Commit(int64_t step) {
   ++epoch_;
   if (calls_ == 0) return;

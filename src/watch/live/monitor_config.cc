@@ -100,7 +100,7 @@ class ConfigReader {
       config_.warnings.push_back(
           fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", key, Nearest(key, kKeys)));
     }
-    for (const std::string_view key : {"l2_targets", "recording_l2_features", "ur_distribution"}) {
+    for (const std::string_view key : {"l2_targets", "recording_l2_features"}) {
       const json::Value* value = root_.Find(key);
       const bool is_off = value == nullptr || value->is_null() ||
                           (value->AsBool() != nullptr && !*value->AsBool()) ||
@@ -125,6 +125,7 @@ class ConfigReader {
     Truth("mv_distribution", &config_.moments);
     Truth("param_distribution", &config_.parameters);
     Truth("mg_direction", &config_.directions);
+    Truth("ur_distribution", &config_.adam_updates);
     Truth("print_struct", &config_.print_struct);
     Truth("dynamic_on", &config_.dynamic_on);
     Truth("stack_info", &config_.stack_info);
@@ -379,6 +380,11 @@ class ConfigReader {
           "forward_only and backward_only are both set: no activation is watched");
     }
     if (config_.targets.empty() && config_.activations) config_.watches_all_modules = true;
+    if (config_.adam_updates && config_.format != MonitorConfig::Format::kTensorBoard) {
+      config_.adam_updates = false;
+      config_.warnings.emplace_back(
+          "ur_distribution: ignored, pictures are written with \"format\": \"tensorboard\" only");
+    }
     if (config_.stack_info && config_.format != MonitorConfig::Format::kCsv) {
       config_.warnings.emplace_back("stack_info: written with format csv only");
     }

@@ -46,6 +46,7 @@ struct MonitorConfig {
   bool activations = false, forward_only = false, backward_only = false;
   bool gradients = false, moments = false, parameters = false, directions = false;
   bool updated_parameters = false;  // param_origin and param_updated in place of param
+  bool adam_updates = false;        // ur_distribution; with kTensorBoard alone
   bool all_elements = false;        // every tensor of a module's inputs and outputs
   bool micro_batch_gradients = false;
   bool stack_info = false, print_struct = false;

@@ -19,6 +19,7 @@
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "formats/table/event_file.h"
+#include "watch/live/heat_map.h"
 
 namespace plumbline::watch {
 namespace {
@@ -164,14 +165,30 @@ class EventSink : public StepSink {
         }
       }
     }
+    for (const AdamRow& row : rows.adam) {
+      const std::string tag =
+          fmt::format("{}:{}/rank{}/adam", row.name->vpp_stage, row.name->text, rank_);
+      PL_TRY(AddPicture(tag + "_update", rows.step, row.histograms.update));
+      PL_TRY(AddPicture(tag + "_ratio", rows.step, row.histograms.ratio));
+    }
     return writer_.EndStep(rows.step, SecondsSince1970());
   }
   Status Close() override { return writer_.Close(); }
 
  private:
+  Status AddPicture(const std::string& tag, int64_t step, const Histogram& counts) {
+    std::vector<HeatColumn>& columns = heat_maps_[tag];
+    if (columns.size() == kHeatMapColumns) columns.erase(columns.begin());
+    columns.push_back({step, counts});
+    PL_TRY_ASSIGN(const std::string png, HeatMapOf(columns));
+    writer_.AddImage(tag, png, kHeatMapWidth, kHeatMapHeight);
+    return {};
+  }
+
   event_file::LiveWriter writer_;
   std::vector<Op> ops_;
   int64_t rank_;
+  std::unordered_map<std::string, std::vector<HeatColumn>> heat_maps_;  // by tag
 };
 
 // The text of a csv file without the rows of steps from `step` on. The third cell is the step.

@@ -29,7 +29,9 @@ struct CsvForm {
 // when it is complete. kIo.
 std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form);
 
-// One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". kIo.
+// One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". Histograms of Adam are
+// pictures of the last kHeatMapColumns steps (watch/live/heat_map.h), tags
+// "{stage}:{name}/rank{R}/adam_update" and "/adam_ratio". kIo, kInternal (no memory for a picture).
 Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,
                                                int64_t rank);
 
