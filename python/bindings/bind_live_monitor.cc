@@ -18,6 +18,7 @@
 #include "errors.h"
 #include "live_monitor.h"
 #include "watch/live/step_files.h"
+#include "watch/live/trend_sink.h"
 
 namespace nb = nanobind;
 
@@ -34,9 +35,7 @@ MonitorKind KindNamed(std::string_view name) {
 }
 
 std::string FormatName(const MonitorConfig& config) {
-  using Format = MonitorConfig::Format;
-  if (config.format == Format::kApi) return "api";
-  return config.format == Format::kCsv ? "csv" : "tensorboard";
+  return std::string(MonitorConfig::kFormats[static_cast<size_t>(config.format)]);
 }
 
 std::vector<std::string> OpNames(const MonitorConfig& config) {
@@ -129,6 +128,9 @@ std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
     return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, place.rank.value_or(0)));
+  }
+  if (config.format == MonitorConfig::Format::kSqlite) {
+    return ValueOrRaise(watch::NewTrendSink(made->directory, config, place.rank.value_or(0)));
   }
   return watch::NewCsvSink(made->directory, {config.ops, config.digits, config.steps_per_file,
                                              config.micro_batch_gradients});
@@ -270,8 +272,8 @@ void BindValues(LiveMonitorClass& live) {
           nb::arg("name"), nb::arg("gradient").none(), nb::arg("momentum").none())
       .def(
           "add_adam",
-          [](LiveMonitor& self, const watch::WatchedName& name, nb::handle first,
-             nb::handle second, const std::tuple<double, double, double, double>& rule) {
+          [](LiveMonitor& self, const watch::WatchedName& name, nb::handle first, nb::handle second,
+             const std::tuple<double, double, double, double>& rule) {
             const auto [beta1, beta2, eps, step] = rule;
             return self.AddAdam(&name, first.ptr(), second.ptr(), {beta1, beta2, eps, step});
           },

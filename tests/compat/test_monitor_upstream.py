@@ -14,7 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, run, upstream_python
-from test_trend_database import CONVERT, MONITOR_CONFIG, MONITOR_TREND, READ_EVENTS, query
+from test_trend_database import (
+    CONVERT,
+    MONITOR_CONFIG,
+    MONITOR_TREND,
+    READ_EVENTS,
+    normalized_schema,
+    query,
+)
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
@@ -86,6 +93,38 @@ def test_upstreams_tools_read_the_files(both: dict[str, Path], tmp_path: Path,
     done = run([program, "trend", tmp_path / "data", "-o", tmp_path / "trend.html"])
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "trend.html").stat().st_size > 1000
+
+
+def test_the_database_is_that_of_upstreams_converter(both: dict[str, Path],
+                                                     tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**MONITOR_CONFIG, "format": "sqlite", "param_updated": True}))
+    done = run([sys.executable, "-W", "ignore", HERE / "record_monitor.py", config,
+                tmp_path / "out"], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    [ours] = (tmp_path / "out").glob("*-rank0-*/monitor_data.trend.db")
+    shutil.copytree(both["own"], tmp_path / "data", ignore=shutil.ignore_patterns("anomaly*"))
+    for path in (tmp_path / "data").glob("*/param_*"):  # upstream's later name of it
+        path.with_name(path.name.replace("param_", "param_origin_")).write_bytes(path.read_bytes())
+        path.rename(path.with_name(path.name.replace("param_", "param_updated_")))
+    done = run([upstream_python("26.2.0").with_name("msprobe"), "data2db", "--db", tmp_path / "db",
+                "--data", tmp_path / "data", "--micro_step", "false", "--format", "monitor"],
+               timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    theirs = tmp_path / "db" / "monitor_data.trend.db"
+    schemas = [normalized_schema(path) for path in (theirs, ours)]
+    for texts in schemas:  # upstream's columns of global_stats stand in no order
+        texts[0] = "".join(sorted(texts[0].removesuffix(")").partition("(")[2].split(", ")))
+    assert schemas[0] == schemas[1]
+    rows = [{row[:6]: row[6:] for row in query(path, MONITOR_TREND) if row[5] != "param_updated"}
+            for path in (theirs, ours)]
+    assert rows[0].keys() == rows[1].keys() and len(rows[0]) > 100
+    for key, values in rows[0].items():
+        for value, exact in zip(values, rows[1][key], strict=True):
+            assert value == (None if exact is None else pytest.approx(exact, rel=0, abs=1.01e-6))
+    for sql in ("SELECT metric_name FROM monitoring_metrics ORDER BY metric_id",
+                "SELECT min_step, max_step, max_rank FROM global_stats"):
+        assert query(theirs, sql) == query(ours, sql)
 
 
 READ_ALL_EVENTS = """

@@ -383,7 +383,7 @@ class _Session:
         if self._config.activations:
             for stage, model in enumerate(self._models):
                 group = self._name_modules(model, stage, group)
-        if self._config.format == "csv":
+        if self._config.format in ("csv", "sqlite"):
             self._live.write_names(self._full_names)
         if self._config.stack_info:
             self._stacks = ModuleStacks(self._parts, self._models, self._printed)

@@ -9,6 +9,7 @@
 #include "base/file/file.h"
 #include "formats/table/monitor_directory.h"
 #include "watch/live/step_files.h"
+#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -45,6 +46,7 @@ Result<std::string> MakeMonitorDirectory(const MonitorConfig& config, const Moni
     PL_TRY_ASSIGN(const std::string found, DirectoryToAppend(config, place.output, rank));
     if (!found.empty()) {
       PL_TRY(TrimSteps(found, place.first_step));
+      PL_TRY(TrimTrend(found, rank, place.first_step));
       return found;
     }
     *warning = fmt::format(

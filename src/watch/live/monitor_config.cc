@@ -14,6 +14,7 @@
 #include "base/file/file.h"
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
+#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -363,14 +364,26 @@ class ConfigReader {
   void ReadFormat() {
     const json::Value* value = root_.Find("format");
     if (value == nullptr) return;
-    using Format = MonitorConfig::Format;
     const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
-    if (text == "csv" || text == "tensorboard" || text == "api") {
-      config_.format = text == "csv"   ? Format::kCsv
-                       : text == "api" ? Format::kApi
-                                       : Format::kTensorBoard;
-    } else {
-      Fault("format", *value, R"("csv", "tensorboard" or "api")");
+    const auto found = std::ranges::find(MonitorConfig::kFormats, text);
+    if (found == MonitorConfig::kFormats.end()) {
+      return Fault("format", *value, R"("csv", "tensorboard", "sqlite" or "api")");
+    }
+    config_.format = static_cast<MonitorConfig::Format>(found - MonitorConfig::kFormats.begin());
+    if (config_.format == MonitorConfig::Format::kSqlite) TellOpsWithoutColumn();
+  }
+
+  void TellOpsWithoutColumn() {
+    constexpr std::string_view kColumns = "norm, min, max, zeros, nans, mean";
+    if (std::ranges::none_of(config_.ops, HasTrendColumn)) {
+      faults_.push_back(fmt::format(
+          "ops: none of them has a column in a database (expected one of {})", kColumns));
+    }
+    for (const Op op : config_.ops) {
+      if (HasTrendColumn(op)) continue;
+      config_.warnings.push_back(
+          fmt::format("ops: {} has no column in a database and is left out (expected {})",
+                      NameOf(op), kColumns));
     }
   }
 

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
 #define PLUMBLINE_WATCH_LIVE_MONITOR_CONFIG_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,7 +38,10 @@ struct AlertRule {
 };
 
 struct MonitorConfig {
-  enum class Format : uint8_t { kCsv, kTensorBoard, kApi };
+  enum class Format : uint8_t { kCsv, kTensorBoard, kSqlite, kApi };
+  // By Format.
+  static constexpr std::array<std::string_view, 4> kFormats = {"csv", "tensorboard", "sqlite",
+                                                               "api"};
   // How names of parameters and modules are shortened.
   enum class Squash : uint8_t { kNone, k122, kLatest };
 
