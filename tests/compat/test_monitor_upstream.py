@@ -25,7 +25,7 @@ from test_trend_database import (
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
-from test_trainer_mon_pictures import counts_in, pixels
+from heat_pictures import counts_in, pixels
 
 pytestmark = pytest.mark.upstream
 
