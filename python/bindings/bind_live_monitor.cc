@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -74,6 +75,17 @@ void BindMonitorConfig(nb::module_& m) {
       .def_prop_ro("code_lines", [](const MonitorConfig& c) { return c.communication.code_lines; })
       .def_prop_ro("ops", OpNames)
       .def_prop_ro("format", FormatName)
+      .def_prop_ro("features", [](const MonitorConfig& c) { return c.features.enable; })
+      .def(
+          "features_of",
+          [](const MonitorConfig& c, int64_t stage, const std::vector<std::string>& names) {
+            std::vector<std::string> kinds;
+            for (const MonitorKind kind : watch::FeaturesOf(c, stage, names)) {
+              kinds.emplace_back(InfoOf(kind).file);
+            }
+            return kinds;
+          },
+          "Kinds of features of a module by its names.")
       .def_ro("ranks", &MonitorConfig::ranks)
       .def_ro("start_step", &MonitorConfig::start_step)
       .def_ro("step_interval", &MonitorConfig::step_interval)
@@ -163,6 +175,7 @@ nb::object NewLiveMonitor(const nb::dict& framework, const MonitorConfig& config
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());
   live->set_directory(made.directory);
+  live->set_batch_first(config.features.is_batch_first);
   if (!made.warning.empty()) live->Warn(made.warning);
   return owner;
 }
@@ -174,7 +187,8 @@ nb::dict MetricsOf(LiveMonitor& self, std::string_view kind_name, const MonitorC
   nb::dict metrics;
   for (const watch::Row& row : self.monitor().Latest(kind)) {
     nb::dict values;
-    for (const watch::Op op : config.ops) {
+    const std::span<const watch::Op> own = watch::FeatureOps(kind);
+    for (const watch::Op op : own.empty() ? std::span<const watch::Op>(config.ops) : own) {
       if (static_cast<size_t>(op) >= watch::kNumberOps) continue;
       values[std::string(watch::NameOf(op)).c_str()] = row.values.of(op);
     }
@@ -238,6 +252,12 @@ void BindModuleWatch(nb::module_& m) {
           },
           "A forward pre hook (with_kwargs).")
       .def(
+          "add_feature",
+          [](ModuleWatch& self, std::string_view kind, const watch::WatchedName& name) {
+            self.AddFeature(KindNamed(kind), &name);
+          },
+          nb::arg("kind"), nb::arg("name"), "Of each call; before the first one.")
+      .def(
           "after",
           [](ModuleWatch& self, nb::handle module, nb::handle, nb::handle, nb::handle output) {
             self.After(module.ptr(), output.ptr());
@@ -270,6 +290,13 @@ void BindValues(LiveMonitorClass& live) {
             return self.AddDirection(&name, gradient.ptr(), momentum.ptr());
           },
           nb::arg("name"), nb::arg("gradient").none(), nb::arg("momentum").none())
+      .def(
+          "add_feature",
+          [](LiveMonitor& self, std::string_view kind, const watch::WatchedName& name,
+             nb::handle weight) {
+            self.AddFeature(KindNamed(kind), &name, 0, weight.ptr(), nullptr);
+          },
+          nb::arg("kind"), nb::arg("name"), nb::arg("weight"), "Of a matrix of weights.")
       .def(
           "add_adam",
           [](LiveMonitor& self, const watch::WatchedName& name, nb::handle first, nb::handle second,

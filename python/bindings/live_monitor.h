@@ -38,6 +38,9 @@ struct WatchedModule {
   bool forward = false, backward = false;
   bool all_elements = false;
   watch::Target spec;
+  // Of attention and of the logits of a router; null: not asked for.
+  const watch::WatchedName* attention = nullptr;
+  const watch::WatchedName* logits = nullptr;
   std::shared_ptr<MicroBatches> batches;
   // Names of rows that were asked for: of the only element of the first call, input and output.
   mutable std::array<const watch::WatchedName*, 2> names = {};
@@ -80,6 +83,11 @@ class LiveMonitor final : public BackwardSink {
   // See watch::HistogramsOfAdam(); false where that gives nothing or a moment cannot be read.
   bool AddAdam(const watch::WatchedName* name, PyObject* first, PyObject* second,
                const watch::AdamRule& rule);
+  // See watch/live/layer_features.h; `second` is K of attention, else null. What has no features is
+  // warned of and a row of 0, or no row where logits were expected.
+  void AddFeature(MonitorKind kind, const watch::WatchedName* name, int32_t micro_step,
+                  PyObject* first, PyObject* second);
+  void set_batch_first(bool is_batch_first) { is_batch_first_ = is_batch_first; }
   // Ends the step, or forgets it.
   void Commit(int64_t step);
   void Drop();
@@ -130,7 +138,7 @@ class LiveMonitor final : public BackwardSink {
   TensorReader reader_;
   std::unique_ptr<watch::Monitor> monitor_;
   double zero_bound_;
-  bool is_sampled_ = false;
+  bool is_sampled_ = false, is_batch_first_ = false;
   uint64_t samples_ = 0;
   PyObject* owner_ = nullptr;  // borrowed
   std::string directory_;
@@ -147,10 +155,12 @@ class ModuleWatch {
  public:
   // `is_recomputing`: () -> whether a call now is made again for a backward pass; or None.
   ModuleWatch(LiveMonitor& monitor, const Autograd& autograd, nanobind::object is_recomputing,
-              std::shared_ptr<const WatchedModule> module);
+              std::shared_ptr<WatchedModule> module);
 
   void Before(PyObject* module, PyObject* args, PyObject* kwargs);
   void After(PyObject* module, PyObject* output);
+  // Before it is used: features of each call (kAttentionFeature, kRouterLogitFeature).
+  void AddFeature(MonitorKind kind, const watch::WatchedName* name);
 
  private:
   void Begin(PyObject* module, PyObject* args, PyObject* kwargs);
@@ -161,7 +171,7 @@ class ModuleWatch {
   const Autograd& autograd_;
   nanobind::object owner_;
   nanobind::object is_recomputing_;
-  std::shared_ptr<const WatchedModule> module_;
+  std::shared_ptr<WatchedModule> module_;
   uint64_t epoch_ = 0;
   int32_t micro_step_ = -1;
   uint32_t calls_in_batch_ = 0;

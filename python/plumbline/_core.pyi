@@ -286,6 +286,12 @@ class MonitorConfig:
     def format(self) -> str: ...
 
     @property
+    def features(self) -> bool: ...
+
+    def features_of(self, arg0: int, arg1: Sequence[str], /) -> list[str]:
+        """Kinds of features of a module by its names."""
+
+    @property
     def ranks(self) -> list[int]: ...
 
     @property
@@ -337,6 +343,9 @@ class LiveMonitor:
 
     def add_direction(self, name: WatchedName, gradient: object | None, momentum: object | None) -> bool: ...
 
+    def add_feature(self, kind: str, name: WatchedName, weight: object) -> None:
+        """Of a matrix of weights."""
+
     def add_adam(self, name: WatchedName, first: object | None, second: object | None, rule: tuple[float, float, float, float]) -> bool:
         """`rule`: both betas, eps and how many steps the moments hold."""
 
@@ -372,6 +381,9 @@ class ModuleWatch:
 
     def before(self, arg0: object, arg1: object, arg2: object, /) -> None:
         """A forward pre hook (with_kwargs)."""
+
+    def add_feature(self, kind: str, name: WatchedName) -> None:
+        """Of each call; before the first one."""
 
     def after(self, arg0: object, arg1: object, arg2: object, arg3: object | None, /) -> None:
         """A forward hook (with_kwargs, always_call)."""

@@ -127,6 +127,32 @@ def test_the_database_is_that_of_upstreams_converter(both: dict[str, Path],
         assert query(theirs, sql) == query(ours, sql)
 
 
+@pytest.mark.parametrize("targets", [
+    {"moe_router_weight_hook": ["0:fc1"], "moe_router_logit_hook": ["0:fc1"]},
+    {"linear_hook": []}], ids=["routers", "matrices"])
+def test_features_of_layers_are_upstreams(tmp_path: Path, targets: dict[str, list[str]]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "targets": {}, "ops": ["norm"], "recording_l2_features": True, "step_count_per_record": 3,
+        "ndigits": 12, "l2_targets": targets}))
+    for name, python in (("theirs", upstream_python("26.2.0")), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, tmp_path / name],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+    for kind in targets:
+        theirs, ours = (rows_of(tmp_path / name, kind, "0-2") for name in ("theirs", "own"))
+        assert list(theirs) == list(ours) and len(theirs) >= 3
+        for key, values in theirs.items():
+            found = ours[key]
+            assert list(found) == list(values)
+            if kind != "linear_hook":
+                assert found == pytest.approx(values, rel=1e-5)
+            elif key[2] == "0":  # drawing its start vector, upstream changes the training
+                assert found["sr"] * found["kernel_norm"] == pytest.approx(
+                    values["sr"] * values["kernel_norm"], rel=1e-5)
+                assert found["kernel_norm"] == pytest.approx(values["kernel_norm"], rel=0.3)
+
+
 READ_ALL_EVENTS = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -197,6 +197,15 @@ class TrainerMonBase:
             _core.log_warning(f"{self._file.path}: {warning}")
 
 
+def _matrix_of(module: Any) -> Any:
+    """The weight of a linear layer or of a router; None: an embedding, or another module."""
+    if any(hasattr(module, name) for name in ("num_embeddings", "vocab_start_index",
+                                              "embedding_table")):
+        return None
+    weights = (getattr(module, name, None) for name in ("weight", "wg"))
+    return next((one for one in weights if len(getattr(one, "shape", ())) == 2), None)
+
+
 def _at_least(value: Any, least: int, name: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return value
@@ -380,7 +389,8 @@ class _Session:
         group = 0
         for stage, model in enumerate(self._models):
             group = self._name_parameters(model, stage, group)
-        if self._config.activations:
+        self._matrices: list[tuple[str, _core.WatchedName, Any]] = []
+        if self._config.activations or self._config.features:
             for stage, model in enumerate(self._models):
                 group = self._name_modules(model, stage, group)
         if self._config.format in ("csv", "sqlite"):
@@ -444,8 +454,10 @@ class _Session:
         for name, module in self._parts.modules(model):
             printed = self._printed(name, taken)
             target = self._target_of(name, printed, stage)
-            is_watched = target is not None or self._config.watches_all_modules
-            if not is_watched and name:
+            is_watched = self._config.activations and (
+                target is not None or self._config.watches_all_modules)
+            features = self._config.features_of(stage, [printed, name])
+            if not is_watched and not features and name:
                 continue
             group += 1
             shown = printed if target is None or self._config.watches_all_modules else (
@@ -455,12 +467,27 @@ class _Session:
             watch = _core.ModuleWatch(
                 self._live, self._autograd, self._parts.is_recomputing(), self._config, shown,
                 target or "", (stage, group), batches, not name, is_watched)
+            self._add_features(features, watch, module, (printed, stage, group))
             self._modules.append((watch, module))
             if is_watched:
                 watched += 1
                 self._full_names.append(("module", f"{stage}:{shown}", name))
         _core.log_info(f"> {watched} modules are monitored.")
         return group
+
+    def _add_features(self, kinds: list[str], watch: _core.ModuleWatch, module: Any,
+                      place: tuple[str, int, int]) -> None:
+        live = self._live
+        assert live is not None
+        printed, stage, group = place
+        for kind in kinds:
+            part = kind.removesuffix("_hook")
+            part = "moe_router" if part.startswith("moe_router") else part
+            name = live.name(f"{self._owner.own_name(self, stage, printed)}.{part}", stage, group)
+            if kind in ("attention_hook", "moe_router_logit_hook"):
+                watch.add_feature(kind, name)
+            elif _matrix_of(module) is not None:
+                self._matrices.append((kind, name, module))
 
     def _target_of(self, name: str, printed: str, stage: int) -> str | None:
         for target in self._config.targets:
@@ -498,6 +525,9 @@ class _Session:
             self._take_directions(gradients, [first for first, _ in moments])
         if config.adam_updates:
             self._take_adam(moments)
+        for kind, name, module in self._matrices:
+            if module.training:
+                live.add_feature(kind, name, _matrix_of(module))
 
     def _tell_missing(self, names: list[str]) -> None:
         for name in names[:_SHOWN_PARAMETERS]:

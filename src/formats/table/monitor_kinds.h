@@ -22,6 +22,10 @@ enum class MonitorKind : uint8_t {
   kParameterUpdated,  // after the step
   kOther,             // communication, values of the user
   kDirection,         // how far signs of a gradient and its momentum agree; in the same file
+  kAttentionFeature,  // of single layers (watch/live/layer_features.h), with columns of their own
+  kLinearFeature,
+  kRouterWeightFeature,
+  kRouterLogitFeature,
 };
 
 // When in a step its values are there, in this order.
@@ -35,7 +39,7 @@ struct MonitorKindInfo {
   bool has_micro_step;  // a column of its rows
 };
 
-inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
+inline constexpr std::array<MonitorKindInfo, 15> kMonitorKinds = {{
     {MonitorKind::kActivation, "actv", "actv", TrainStage::kForward, true},
     {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", TrainStage::kBackward, true},
     {MonitorKind::kUnreducedGradient, "grad_unreduced", "acc_grad", TrainStage::kBackward, false},
@@ -48,6 +52,13 @@ inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
      false},
     {MonitorKind::kOther, "other", "", TrainStage::kOptimizer, false},
     {MonitorKind::kDirection, "other", "mg_direction", TrainStage::kOptimizer, false},
+    {MonitorKind::kAttentionFeature, "attention_hook", "attention_hook", TrainStage::kForward,
+     true},
+    {MonitorKind::kLinearFeature, "linear_hook", "linear_hook", TrainStage::kOptimizer, false},
+    {MonitorKind::kRouterWeightFeature, "moe_router_weight_hook", "moe_router_weight_hook",
+     TrainStage::kOptimizer, false},
+    {MonitorKind::kRouterLogitFeature, "moe_router_logit_hook", "moe_router_logit_hook",
+     TrainStage::kForward, true},
 }};
 inline constexpr size_t kMonitorKindCount = kMonitorKinds.size();
 

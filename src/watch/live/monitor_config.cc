@@ -78,6 +78,7 @@ class ConfigReader {
     WarnOfUnknownKeys();
     ReadSwitches();
     ReadTargets();
+    ReadFeatures();
     ReadOps();
     ReadNumbers();
     ReadRanks();
@@ -101,12 +102,40 @@ class ConfigReader {
       config_.warnings.push_back(
           fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", key, Nearest(key, kKeys)));
     }
-    for (const std::string_view key : {"l2_targets", "recording_l2_features"}) {
-      const json::Value* value = root_.Find(key);
-      const bool is_off = value == nullptr || value->is_null() ||
-                          (value->AsBool() != nullptr && !*value->AsBool()) ||
-                          (value->is_object() && value->Keys().empty());
-      if (!is_off) config_.warnings.push_back(fmt::format("{}: not supported, ignored", key));
+  }
+
+  void ReadFeatures() {
+    Truth("recording_l2_features", &config_.features.enable);
+    const json::Value* order = root_.Find("sa_order");
+    if (order != nullptr) {
+      std::string text = order->AsText() == nullptr ? "" : *order->AsText();
+      std::erase(text, ' ');
+      config_.features.is_batch_first = text == "b,s,h,d";
+      if (text != "b,s,h,d" && text != "s,b,h,d") {
+        Fault("sa_order", *order, R"("s,b,h,d" or "b,s,h,d")");
+      }
+    }
+    const json::Value* targets = root_.Find("l2_targets");
+    if (targets == nullptr) return;
+    constexpr std::string_view kExpected = R"(an object such as {"linear_hook": ["0:fc1"]})";
+    if (!targets->is_object()) return Fault("l2_targets", *targets, kExpected);
+    for (const std::string_view key : targets->Keys()) ReadFeature(key, *targets->Find(key));
+  }
+
+  void ReadFeature(std::string_view key, const json::Value& names) {
+    const std::string where = fmt::format("l2_targets.{}", key);
+    const MonitorKindInfo* kind = MonitorKindOfFile(key);
+    if (kind == nullptr || FeatureOps(kind->kind).empty()) {
+      return Fault(where, names,
+                   "no such key: only attention_hook, linear_hook, moe_router_weight_hook, "
+                   "moe_router_logit_hook");
+    }
+    constexpr std::string_view kExpected = "a list of names of modules";
+    if (names.AsList() == nullptr) return Fault(where, names, kExpected);
+    std::vector<std::string>& read = config_.features.targets[kind->kind];
+    for (const json::Value& item : *names.AsList()) {
+      if (item.AsText() == nullptr) return Fault(where, item, kExpected);
+      read.push_back(*item.AsText());
     }
   }
 
@@ -183,15 +212,15 @@ class ConfigReader {
   void ReadOps() {
     const json::Value* ops = root_.Find("ops");
     if (ops != nullptr && ops->AsList() == nullptr) {
-      return Fault("ops", *ops, fmt::format("a list of {}", fmt::join(kOpNames, ", ")));
+      return Fault("ops", *ops, fmt::format("a list of {}", NamesOfOps()));
     }
     const json::Value::List none;
     for (const json::Value& item : ops == nullptr ? none : *ops->AsList()) {
       const std::string* name = item.AsText();
       const std::optional<Op> op = name == nullptr ? std::nullopt : OpNamed(*name);
       if (!op) {
-        config_.warnings.push_back(fmt::format("ops: {} is left out (expected {})", Shown(item),
-                                               fmt::join(kOpNames, ", ")));
+        config_.warnings.push_back(
+            fmt::format("ops: {} is left out (expected {})", Shown(item), NamesOfOps()));
       } else if (std::ranges::find(config_.ops, *op) != config_.ops.end()) {
         config_.warnings.push_back(fmt::format("ops: {} stands there twice", *name));
       } else {
@@ -398,6 +427,10 @@ class ConfigReader {
       config_.warnings.emplace_back(
           "ur_distribution: ignored, pictures are written with \"format\": \"tensorboard\" only");
     }
+    if (config_.features.enable && config_.format == MonitorConfig::Format::kSqlite) {
+      config_.warnings.emplace_back(
+          "recording_l2_features: a database has no place for features; they are not written");
+    }
     if (config_.stack_info && config_.format != MonitorConfig::Format::kCsv) {
       config_.warnings.emplace_back("stack_info: written with format csv only");
     }
@@ -433,6 +466,21 @@ Result<MonitorConfig> ReadMonitorConfig(const std::string& path) {
   auto text = ReadFile(path);
   if (!text) return text.error();
   return ParseMonitorConfig(*text, path);
+}
+
+std::vector<MonitorKind> FeaturesOf(const MonitorConfig& config, int64_t stage,
+                                    std::span<const std::string> names) {
+  std::vector<MonitorKind> kinds;
+  if (!config.features.enable) return kinds;
+  for (const auto& [kind, targets] : config.features.targets) {
+    const bool takes_all = targets.empty() && kind == MonitorKind::kLinearFeature;
+    const bool is_named = std::ranges::any_of(names, [&](const std::string& name) {
+      return std::ranges::find(targets, name) != targets.end() ||
+             std::ranges::find(targets, fmt::format("{}:{}", stage, name)) != targets.end();
+    });
+    if (takes_all || is_named) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 std::string SquashName(std::string_view name, MonitorConfig::Squash squash) {

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,11 @@ struct MonitorConfig {
     std::vector<std::string> code_lines;  // regular expressions
   };
   Communication communication;
+  struct Features {  // of single layers (watch/live/layer_features.h)
+    bool enable = false, is_batch_first = false;
+    std::map<MonitorKind, std::vector<std::string>> targets;  // names of modules
+  };
+  Features features;
   std::vector<AlertRule> alerts;
   bool dumps_alerts = false;
   std::vector<Op> ops;
@@ -77,6 +84,11 @@ struct MonitorConfig {
 // fault: where, what was given, what was expected.
 Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path);
 Result<MonitorConfig> ReadMonitorConfig(const std::string& path);
+
+// Which features are asked for of a module of that stage with any of these names. An empty list
+// asks for those of every matrix (kLinearFeature), or for none.
+std::vector<MonitorKind> FeaturesOf(const MonitorConfig& config, int64_t stage,
+                                    std::span<const std::string> names);
 
 // The shortened name. The first rule that is found in it counts:
 //   k122     behind "layer(s)." or "embedding(s).", from "final", "output" or "norm" on

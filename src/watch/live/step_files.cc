@@ -121,10 +121,15 @@ class CsvSink : public StepSink {
     return open.file.Write(text_);
   }
 
+  [[nodiscard]] std::span<const Op> OpsOf(MonitorKind kind) const {
+    const std::span<const Op> own = FeatureOps(kind);
+    return own.empty() ? std::span(form_.ops) : own;
+  }
+
   [[nodiscard]] std::string Header(MonitorKind kind) const {
     std::string header =
         HasMicroStep(kind, form_) ? "vpp_stage,name,step,micro_step" : "vpp_stage,name,step";
-    for (const Op op : form_.ops) header += fmt::format(",{}", NameOf(op));
+    for (const Op op : OpsOf(kind)) header += fmt::format(",{}", NameOf(op));
     return header + "\n";
   }
 
@@ -135,7 +140,7 @@ class CsvSink : public StepSink {
       csv::AppendExactly(row->name->text, text_);
       fmt::format_to(std::back_inserter(text_), ",{}", rows.step);
       if (has_micro_step) fmt::format_to(std::back_inserter(text_), ",{}", row->micro_step);
-      for (const Op op : form_.ops) {
+      for (const Op op : OpsOf(kind)) {
         text_ += ',';
         AppendOp(op, *row, form_, text_);
       }
@@ -158,7 +163,8 @@ class EventSink : public StepSink {
     for (const MonitorKindInfo& info : kMonitorKinds) {
       for (const Row& row : rows.of(info.kind)) {
         const std::string tag = TagOf(info.kind, row, rank_);
-        for (const Op op : ops_) {
+        const std::span<const Op> own = FeatureOps(info.kind);
+        for (const Op op : own.empty() ? std::span<const Op>(ops_) : own) {
           if (static_cast<size_t>(op) >= kNumberOps) continue;
           writer_.AddScalar(fmt::format("{}_{}", tag, NameOf(op)),
                             static_cast<float>(row.values.of(op)));

@@ -17,8 +17,36 @@ int SignOf(double x) { return (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); }
 
 std::optional<Op> OpNamed(std::string_view name) {
   const auto found = std::ranges::find(kOpNames, name);
-  if (found == kOpNames.end() || name == NameOf(Op::kDigest)) return std::nullopt;
-  return static_cast<Op>(found - kOpNames.begin());
+  const auto op = static_cast<Op>(found - kOpNames.begin());
+  if (found == kOpNames.end() || (op >= Op::kDigest && op < Op::kShape)) return std::nullopt;
+  return op;
+}
+
+std::string NamesOfOps() {
+  std::string names;
+  for (const std::string_view name : kOpNames) {
+    if (OpNamed(name)) names.append(names.empty() ? "" : ", ").append(name);
+  }
+  return names;
+}
+
+std::span<const Op> FeatureOps(MonitorKind kind) {
+  static constexpr std::array<Op, 6> kAll = {Op::kEntropy,          Op::kSoftmaxMax,
+                                             Op::kStableRank,       Op::kKernelNorm,
+                                             Op::kRouterSimilarity, Op::kTokenEntropy};
+  const std::span<const Op> all(kAll);
+  switch (kind) {
+    case MonitorKind::kAttentionFeature:
+      return all.subspan(0, 2);
+    case MonitorKind::kLinearFeature:
+      return all.subspan(2, 2);
+    case MonitorKind::kRouterWeightFeature:
+      return all.subspan(4, 1);
+    case MonitorKind::kRouterLogitFeature:
+      return all.subspan(5, 1);
+    default:
+      return {};
+  }
 }
 
 TensorValues NoValues() {
