@@ -472,7 +472,9 @@ std::vector<MonitorKind> FeaturesOf(const MonitorConfig& config, int64_t stage,
                                     std::span<const std::string> names) {
   std::vector<MonitorKind> kinds;
   if (!config.features.enable) return kinds;
-  for (const auto& [kind, targets] : config.features.targets) {
+  for (const auto& entry : config.features.targets) {
+    const MonitorKind kind = entry.first;
+    const std::vector<std::string>& targets = entry.second;
     const bool takes_all = targets.empty() && kind == MonitorKind::kLinearFeature;
     const bool is_named = std::ranges::any_of(names, [&](const std::string& name) {
       return std::ranges::find(targets, name) != targets.end() ||
