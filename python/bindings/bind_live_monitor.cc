@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "errors.h"
 #include "live_monitor.h"
 #include "watch/live/step_files.h"
+#include "watch/live/trend_sink.h"
 
 namespace nb = nanobind;
 
@@ -34,9 +36,7 @@ MonitorKind KindNamed(std::string_view name) {
 }
 
 std::string FormatName(const MonitorConfig& config) {
-  using Format = MonitorConfig::Format;
-  if (config.format == Format::kApi) return "api";
-  return config.format == Format::kCsv ? "csv" : "tensorboard";
+  return std::string(MonitorConfig::kFormats[static_cast<size_t>(config.format)]);
 }
 
 std::vector<std::string> OpNames(const MonitorConfig& config) {
@@ -57,40 +57,19 @@ watch::SecondForm& SecondOf(MonitorConfig& config) {
   return *config.second;
 }
 
-void BindMonitorConfig(nb::module_& m) {
-  nb::class_<MonitorConfig>(m, "MonitorConfig", "A checked configuration of a monitor.")
-      .def_ro("is_latest", &MonitorConfig::is_latest, "Whether its profile is \"latest\".")
-      .def_prop_ro("targets", TargetNames)
-      .def_ro("watches_all_modules", &MonitorConfig::watches_all_modules)
-      .def_ro("activations", &MonitorConfig::activations)
-      .def_ro("forward_only", &MonitorConfig::forward_only)
-      .def_ro("backward_only", &MonitorConfig::backward_only)
-      .def_ro("gradients", &MonitorConfig::gradients)
-      .def_ro("moments", &MonitorConfig::moments)
-      .def_ro("parameters", &MonitorConfig::parameters)
-      .def_ro("updated_parameters", &MonitorConfig::updated_parameters)
-      .def_ro("directions", &MonitorConfig::directions)
-      .def_ro("micro_batch_gradients", &MonitorConfig::micro_batch_gradients)
-      .def_ro("stack_info", &MonitorConfig::stack_info)
-      .def_ro("print_struct", &MonitorConfig::print_struct)
-      .def_prop_ro("communication", [](const MonitorConfig& c) { return c.communication.enable; })
-      .def_prop_ro("before_communication",
-                   [](const MonitorConfig& c) { return c.communication.before; })
-      .def_prop_ro("logs_communication",
-                   [](const MonitorConfig& c) { return c.communication.log_only; })
-      .def_prop_ro("code_lines", [](const MonitorConfig& c) { return c.communication.code_lines; })
-      .def_prop_ro("second", SecondOf, nb::rv_policy::reference_internal)
-      .def_prop_ro("ops", OpNames)
-      .def_prop_ro("format", FormatName)
-      .def_ro("ranks", &MonitorConfig::ranks)
-      .def_ro("start_step", &MonitorConfig::start_step)
-      .def_ro("step_interval", &MonitorConfig::step_interval)
-      .def_ro("collect_times", &MonitorConfig::collect_times)
-      .def_ro("stop_step", &MonitorConfig::stop_step)
-      .def_ro("moments_after", &MonitorConfig::moments_after)
-      .def_ro("dynamic_on", &MonitorConfig::dynamic_on)
-      .def_ro("apply_at_step", &MonitorConfig::apply_at_step)
-      .def_ro("warnings", &MonitorConfig::warnings)
+// What is asked of a configuration, and set in it.
+void BindQuestions(nb::class_<MonitorConfig>& config) {
+  config
+      .def(
+          "features_of",
+          [](const MonitorConfig& c, int64_t stage, const std::vector<std::string>& names) {
+            std::vector<std::string> kinds;
+            for (const MonitorKind kind : watch::FeaturesOf(c, stage, names)) {
+              kinds.emplace_back(InfoOf(kind).file);
+            }
+            return kinds;
+          },
+          "Kinds of features of a module by its names.")
       .def("set_ops",
            [](MonitorConfig& c, const std::vector<std::string>& names) {
              c.ops.clear();
@@ -105,6 +84,45 @@ void BindMonitorConfig(nb::module_& m) {
             return watch::SquashName(name, c.squash);
           },
           "The name of a module or parameter as rows have it.");
+}
+
+void BindMonitorConfig(nb::module_& m) {
+  nb::class_<MonitorConfig> config(m, "MonitorConfig", "A checked configuration of a monitor.");
+  config.def_ro("is_latest", &MonitorConfig::is_latest, "Whether its profile is \"latest\".")
+      .def_prop_ro("targets", TargetNames)
+      .def_ro("watches_all_modules", &MonitorConfig::watches_all_modules)
+      .def_ro("activations", &MonitorConfig::activations)
+      .def_ro("forward_only", &MonitorConfig::forward_only)
+      .def_ro("backward_only", &MonitorConfig::backward_only)
+      .def_ro("gradients", &MonitorConfig::gradients)
+      .def_ro("moments", &MonitorConfig::moments)
+      .def_ro("parameters", &MonitorConfig::parameters)
+      .def_ro("updated_parameters", &MonitorConfig::updated_parameters)
+      .def_ro("directions", &MonitorConfig::directions)
+      .def_ro("adam_updates", &MonitorConfig::adam_updates)
+      .def_ro("micro_batch_gradients", &MonitorConfig::micro_batch_gradients)
+      .def_ro("stack_info", &MonitorConfig::stack_info)
+      .def_ro("print_struct", &MonitorConfig::print_struct)
+      .def_prop_ro("communication", [](const MonitorConfig& c) { return c.communication.enable; })
+      .def_prop_ro("before_communication",
+                   [](const MonitorConfig& c) { return c.communication.before; })
+      .def_prop_ro("logs_communication",
+                   [](const MonitorConfig& c) { return c.communication.log_only; })
+      .def_prop_ro("code_lines", [](const MonitorConfig& c) { return c.communication.code_lines; })
+      .def_prop_ro("second", SecondOf, nb::rv_policy::reference_internal)
+      .def_prop_ro("ops", OpNames)
+      .def_prop_ro("format", FormatName)
+      .def_prop_ro("features", [](const MonitorConfig& c) { return c.features.enable; })
+      .def_ro("ranks", &MonitorConfig::ranks)
+      .def_ro("start_step", &MonitorConfig::start_step)
+      .def_ro("step_interval", &MonitorConfig::step_interval)
+      .def_ro("collect_times", &MonitorConfig::collect_times)
+      .def_ro("stop_step", &MonitorConfig::stop_step)
+      .def_ro("moments_after", &MonitorConfig::moments_after)
+      .def_ro("dynamic_on", &MonitorConfig::dynamic_on)
+      .def_ro("apply_at_step", &MonitorConfig::apply_at_step)
+      .def_ro("warnings", &MonitorConfig::warnings);
+  BindQuestions(config);
   m.def(
       "read_monitor_config",
       [](const std::string& path) { return ValueOrRaise(watch::ReadMonitorConfig(path)); },
@@ -132,8 +150,7 @@ void BindMonitorPlace(nb::module_& m) {
       .def(
           "__init__",
           [](Place* self, std::string output, std::optional<int64_t> rank,
-             std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step,
-             bool goes_on) {
+             std::pair<int64_t, std::vector<int64_t>> pipeline, int64_t first_step, bool goes_on) {
             new (self) Place{std::move(output),
                              {rank.value_or(0), pipeline.first, std::move(pipeline.second)},
                              rank,
@@ -167,6 +184,9 @@ std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
     return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, rank));
+  }
+  if (config.format == MonitorConfig::Format::kSqlite) {
+    return ValueOrRaise(watch::NewTrendSink(made->directory, config, place.rank.value_or(0)));
   }
   return watch::NewCsvSink(made->directory, {config.ops, config.digits, config.steps_per_file,
                                              config.micro_batch_gradients});
@@ -208,6 +228,7 @@ nb::object NewLiveMonitor(const nb::dict& framework, const MonitorConfig& config
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());
   live->set_directory(made.directory);
+  live->set_batch_first(config.features.is_batch_first);
   if (!made.warning.empty()) live->Warn(made.warning);
   return owner;
 }
@@ -219,7 +240,8 @@ nb::dict MetricsOf(LiveMonitor& self, std::string_view kind_name, const MonitorC
   nb::dict metrics;
   for (const watch::Row& row : self.monitor().Latest(kind)) {
     nb::dict values;
-    for (const watch::Op op : config.ops) {
+    const std::span<const watch::Op> own = watch::FeatureOps(kind);
+    for (const watch::Op op : own.empty() ? std::span<const watch::Op>(config.ops) : own) {
       if (static_cast<size_t>(op) >= watch::kNumberOps) continue;
       values[std::string(watch::NameOf(op)).c_str()] = row.values.of(op);
     }
@@ -286,6 +308,12 @@ void BindModuleWatch(nb::module_& m) {
           },
           "A forward pre hook (with_kwargs).")
       .def(
+          "add_feature",
+          [](ModuleWatch& self, std::string_view kind, const watch::WatchedName& name) {
+            self.AddFeature(KindNamed(kind), &name);
+          },
+          nb::arg("kind"), nb::arg("name"), "Of each call; before the first one.")
+      .def(
           "after",
           [](ModuleWatch& self, nb::handle module, nb::handle, nb::handle, nb::handle output) {
             self.After(module.ptr(), output.ptr());
@@ -318,6 +346,22 @@ void BindValues(LiveMonitorClass& live) {
             return self.AddDirection(&name, gradient.ptr(), momentum.ptr());
           },
           nb::arg("name"), nb::arg("gradient").none(), nb::arg("momentum").none())
+      .def(
+          "add_feature",
+          [](LiveMonitor& self, std::string_view kind, const watch::WatchedName& name,
+             nb::handle weight) {
+            self.AddFeature(KindNamed(kind), &name, 0, weight.ptr(), nullptr);
+          },
+          nb::arg("kind"), nb::arg("name"), nb::arg("weight"), "Of a matrix of weights.")
+      .def(
+          "add_adam",
+          [](LiveMonitor& self, const watch::WatchedName& name, nb::handle first, nb::handle second,
+             const std::tuple<double, double, double, double>& rule) {
+            const auto [beta1, beta2, eps, step] = rule;
+            return self.AddAdam(&name, first.ptr(), second.ptr(), {beta1, beta2, eps, step});
+          },
+          nb::arg("name"), nb::arg("first").none(), nb::arg("second").none(), nb::arg("rule"),
+          "`rule`: both betas, eps and how many steps the moments hold.")
       .def(
           "parameter_hook",
           [](LiveMonitor& self, const Autograd& autograd, const watch::WatchedName& name,

@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "grad_hook.h"
 #include "python_program.h"
+#include "watch/live/layer_features.h"
 #include "watch/live/sample.h"
 
 namespace nb = nanobind;
@@ -272,20 +273,62 @@ nb::object LiveMonitor::OnHost(PyObject* tensor, HostTensor* host) {
   return reader_.Read(copy.ptr(), host) && host->on_host ? copy : nb::object();
 }
 
-bool LiveMonitor::AddDirection(const watch::WatchedName* name, PyObject* gradient,
-                               PyObject* momentum) {
+template <class Use>
+bool LiveMonitor::ReadBoth(PyObject* first, PyObject* second, const Use& use) {
   bool has_both = false;
   const OwnWork own_work;
   RunGuarded(*this, [&] {
-    HostTensor first, second;
-    const nb::object one = OnHost(gradient, &first);
-    const nb::object other = OnHost(momentum, &second);
-    has_both = one.is_valid() && other.is_valid();
-    if (!has_both) return;
-    monitor_->Add(MonitorKind::kDirection, name, 0,
-                  watch::ValuesOfNumber(watch::SignAgreement(first.view(), second.view())));
+    HostTensor one, other;
+    const nb::object one_owner = OnHost(first, &one);
+    const nb::object other_owner = OnHost(second, &other);
+    has_both = one_owner.is_valid() && other_owner.is_valid();
+    if (has_both) use(one.view(), other.view());
   });
   return has_both;
+}
+
+bool LiveMonitor::AddDirection(const watch::WatchedName* name, PyObject* gradient,
+                               PyObject* momentum) {
+  return ReadBoth(gradient, momentum, [&](const TensorView& first, const TensorView& second) {
+    monitor_->Add(MonitorKind::kDirection, name, 0,
+                  watch::ValuesOfNumber(watch::SignAgreement(first, second)));
+  });
+}
+
+bool LiveMonitor::AddAdam(const watch::WatchedName* name, PyObject* first, PyObject* second,
+                          const watch::AdamRule& rule) {
+  bool has_values = false;
+  ReadBoth(first, second, [&](const TensorView& one, const TensorView& other) {
+    const auto histograms = watch::HistogramsOfAdam(one, other, rule);
+    if (!histograms) return;
+    monitor_->AddAdam(name, *histograms);
+    has_values = true;
+  });
+  return has_values;
+}
+
+void LiveMonitor::AddFeature(MonitorKind kind, const watch::WatchedName* name, int32_t micro_step,
+                             PyObject* first, PyObject* second) {
+  std::optional<watch::TensorValues> values;
+  const auto take = [&](const TensorView& one, const TensorView& other) {
+    if (kind == MonitorKind::kAttentionFeature) {
+      values = watch::AttentionFeatures(one, other, is_batch_first_);
+    } else if (kind == MonitorKind::kLinearFeature) {
+      values = watch::LinearFeatures(one, name->text);
+    } else if (kind == MonitorKind::kRouterWeightFeature) {
+      values = watch::RouterWeightFeatures(one);
+    } else {
+      values = watch::RouterLogitFeatures(one);
+    }
+  };
+  ReadBoth(first, second == nullptr ? first : second, take);
+  if (!values) {
+    Warn(fmt::format(
+        "{}: {} has no tensors of the expected form{}", InfoOf(kind).file, name->text,
+        kind == MonitorKind::kRouterLogitFeature ? "; it gets no row" : "; its row is 0"));
+    if (kind == MonitorKind::kRouterLogitFeature) return;
+  }
+  monitor_->Add(kind, name, micro_step, values.value_or(watch::ZeroFeatures(kind)));
 }
 
 void LiveMonitor::Commit(int64_t step) {
@@ -335,12 +378,16 @@ nb::object LiveMonitor::Add(const Autograd& autograd, nb::handle first, nb::hand
 }
 
 ModuleWatch::ModuleWatch(LiveMonitor& monitor, const Autograd& autograd, nb::object is_recomputing,
-                         std::shared_ptr<const WatchedModule> module)
+                         std::shared_ptr<WatchedModule> module)
     : monitor_(monitor),
       autograd_(autograd),
       owner_(nb::borrow(monitor.owner())),
       is_recomputing_(std::move(is_recomputing)),
       module_(std::move(module)) {}
+
+void ModuleWatch::AddFeature(MonitorKind kind, const watch::WatchedName* name) {
+  (kind == MonitorKind::kAttentionFeature ? module_->attention : module_->logits) = name;
+}
 
 void ModuleWatch::Count(int32_t* micro_step, uint32_t* repeat) {
   MicroBatches& batches = *module_->batches;
@@ -376,6 +423,12 @@ void ModuleWatch::Begin(PyObject* module, PyObject* args, PyObject* kwargs) {
       call.inputs.emplace_back(name, monitor_.Measure(element));
     }
   }
+  if (module_->attention != nullptr) {
+    const bool has_both = PyTuple_GET_SIZE(args) > 1;
+    monitor_.AddFeature(MonitorKind::kAttentionFeature, module_->attention, call.micro_step,
+                        has_both ? PyTuple_GET_ITEM(args, 0) : Py_None,
+                        has_both ? PyTuple_GET_ITEM(args, 1) : nullptr);
+  }
   if (!module_->backward || !nb::cast<bool>(autograd_.is_grad_enabled())) return;
   call.backward = std::make_shared<BackwardCall>(
       monitor_, autograd_, monitor_.AwaitGradients(module_, call.micro_step, call.repeat), "",
@@ -407,6 +460,11 @@ void ModuleWatch::After(PyObject* /*module*/, PyObject* output) {
     if (module_->forward) {
       AddSide(monitor_, *module_, {MonitorKind::kActivation, true, module_->spec.output},
               {call.micro_step, call.repeat}, output);
+    }
+    if (module_->logits != nullptr) {
+      PyObject* logits = FirstTensor(output, monitor_.types().tensor);
+      monitor_.AddFeature(MonitorKind::kRouterLogitFeature, module_->logits, call.micro_step,
+                          logits == nullptr ? Py_None : logits, nullptr);
     }
     if (call.backward != nullptr) call.backward->Watch(output);
   });

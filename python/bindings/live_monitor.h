@@ -45,6 +45,9 @@ struct WatchedModule {
   Elements elements = Elements::kSpec;
   bool in_evaluation = false;  // watched while it is not training, too
   watch::Target spec;
+  // Of attention and of the logits of a router; null: not asked for.
+  const watch::WatchedName* attention = nullptr;
+  const watch::WatchedName* logits = nullptr;
   std::shared_ptr<MicroBatches> batches;
   // Names of rows that were asked for, by element: of the input, the output and their gradients.
   mutable std::array<std::vector<const watch::WatchedName*>, 4> names;
@@ -84,6 +87,14 @@ class LiveMonitor final : public BackwardSink {
   }
   // See watch::SignAgreement(); false if one is no tensor that can be read.
   bool AddDirection(const watch::WatchedName* name, PyObject* gradient, PyObject* momentum);
+  // See watch::HistogramsOfAdam(); false where that gives nothing or a moment cannot be read.
+  bool AddAdam(const watch::WatchedName* name, PyObject* first, PyObject* second,
+               const watch::AdamRule& rule);
+  // See watch/live/layer_features.h; `second` is K of attention, else null. What has no features is
+  // warned of and a row of 0, or no row where logits were expected.
+  void AddFeature(MonitorKind kind, const watch::WatchedName* name, int32_t micro_step,
+                  PyObject* first, PyObject* second);
+  void set_batch_first(bool is_batch_first) { is_batch_first_ = is_batch_first; }
   // Ends the step, or forgets it.
   void Commit(int64_t step);
   void Drop();
@@ -121,6 +132,10 @@ class LiveMonitor final : public BackwardSink {
   nanobind::object Readable(PyObject* tensor);
   // The tensor or a copy whose memory `host` is; empty when it cannot be read.
   nanobind::object OnHost(PyObject* tensor, HostTensor* host);
+  // Calls use(first, second) with the memory of two tensors; false if one is no tensor that can be
+  // read.
+  template <class Use>
+  bool ReadBoth(PyObject* first, PyObject* second, const Use& use);
   watch::TensorValues MeasureMemory(PyObject* tensor, const HostTensor& host, double zero_bound,
                                     bool may_cache);
   watch::TensorValues MeasureAny(PyObject* value, double zero_bound, bool may_cache);
@@ -130,7 +145,7 @@ class LiveMonitor final : public BackwardSink {
   TensorReader reader_;
   std::unique_ptr<watch::Monitor> monitor_;
   double zero_bound_;
-  bool is_sampled_ = false;
+  bool is_sampled_ = false, is_batch_first_ = false;
   uint64_t samples_ = 0;
   PyObject* owner_ = nullptr;  // borrowed
   std::string directory_;
@@ -147,10 +162,12 @@ class ModuleWatch {
  public:
   // `is_recomputing`: () -> whether a call now is made again for a backward pass; or None.
   ModuleWatch(LiveMonitor& monitor, const Autograd& autograd, nanobind::object is_recomputing,
-              std::shared_ptr<const WatchedModule> module);
+              std::shared_ptr<WatchedModule> module);
 
   void Before(PyObject* module, PyObject* args, PyObject* kwargs);
   void After(PyObject* module, PyObject* output);
+  // Before it is used: features of each call (kAttentionFeature, kRouterLogitFeature).
+  void AddFeature(MonitorKind kind, const watch::WatchedName* name);
 
  private:
   void Begin(PyObject* module, PyObject* args, PyObject* kwargs);
@@ -161,7 +178,7 @@ class ModuleWatch {
   const Autograd& autograd_;
   nanobind::object owner_;
   nanobind::object is_recomputing_;
-  std::shared_ptr<const WatchedModule> module_;
+  std::shared_ptr<WatchedModule> module_;
   uint64_t epoch_ = 0;
   int32_t micro_step_ = -1;
   uint32_t calls_in_batch_ = 0;

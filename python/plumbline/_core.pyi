@@ -284,6 +284,9 @@ class MonitorConfig:
     def directions(self) -> bool: ...
 
     @property
+    def adam_updates(self) -> bool: ...
+
+    @property
     def micro_batch_gradients(self) -> bool: ...
 
     @property
@@ -314,6 +317,9 @@ class MonitorConfig:
     def format(self) -> str: ...
 
     @property
+    def features(self) -> bool: ...
+
+    @property
     def ranks(self) -> list[int]: ...
 
     @property
@@ -339,6 +345,9 @@ class MonitorConfig:
 
     @property
     def warnings(self) -> list[str]: ...
+
+    def features_of(self, arg0: int, arg1: Sequence[str], /) -> list[str]:
+        """Kinds of features of a module by its names."""
 
     def set_ops(self, arg: Sequence[str], /) -> None: ...
 
@@ -374,6 +383,12 @@ class LiveMonitor:
 
     def add_direction(self, name: WatchedName, gradient: object | None, momentum: object | None) -> bool: ...
 
+    def add_feature(self, kind: str, name: WatchedName, weight: object) -> None:
+        """Of a matrix of weights."""
+
+    def add_adam(self, name: WatchedName, first: object | None, second: object | None, rule: tuple[float, float, float, float]) -> bool:
+        """`rule`: both betas, eps and how many steps the moments hold."""
+
     def parameter_hook(self, autograd: Autograd, name: WatchedName, micro_batches: int, takes_every: bool, is_accumulated: bool, adds_to: object | None) -> object: ...
 
     def metrics(self, kind: str, config: MonitorConfig, rank: int) -> dict: ...
@@ -406,6 +421,9 @@ class ModuleWatch:
 
     def before(self, arg0: object, arg1: object, arg2: object, /) -> None:
         """A forward pre hook (with_kwargs)."""
+
+    def add_feature(self, kind: str, name: WatchedName) -> None:
+        """Of each call; before the first one."""
 
     def after(self, arg0: object, arg1: object, arg2: object, arg3: object | None, /) -> None:
         """A forward hook (with_kwargs, always_call)."""

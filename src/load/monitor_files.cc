@@ -13,7 +13,9 @@
 #include "base/text/csv.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "formats/sqlite/sqlite_table.h"
 #include "formats/table/monitor_kinds.h"
+#include "formats/table/monitor_trend.h"
 
 namespace plumbline::load {
 namespace {
@@ -256,6 +258,95 @@ class FileReader {
   uint64_t line_ = 0;
 };
 
+// ---- Metrics of a database ----
+
+// Of "{directory}/monitor_data.trend.db/actv": where the database ends; nothing for a csv file.
+std::optional<size_t> EndOfDatabase(std::string_view path) {
+  const size_t mark = path.rfind('/');
+  if (mark == std::string_view::npos) return std::nullopt;
+  const bool is_metric = path.substr(0, mark).ends_with(monitor_trend::kDatabase);
+  return is_metric ? std::optional(mark) : std::nullopt;
+}
+
+std::string_view TextAt(const sqlite::Statement& statement, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), column));
+  return text == nullptr ? std::string_view() : text;
+}
+
+Status ListMetrics(const std::string& database_path, std::vector<MonitorFile>* files) {
+  if (KindOf(database_path) != PathKind::kFile) return {};
+  PL_TRY_ASSIGN(auto database, sqlite::Database::OpenToRead(database_path));
+  PL_TRY_ASSIGN(const auto select,
+                database.Prepare("SELECT metric_name FROM monitoring_metrics ORDER BY 1"));
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+    const std::string metric(TextAt(select, 0));
+    files->push_back({JoinPath(database_path, metric), metric, 0});
+  }
+  return database.Check(code);
+}
+
+class MetricReader {
+ public:
+  MetricReader(sqlite::Database database, std::string metric)
+      : database_(std::move(database)), metric_(std::move(metric)) {}
+
+  Result<MonitorFileFacts> Visit(const VisitMonitorRow& visit) {
+    PL_TRY(FindStatistics());
+    std::string columns;
+    for (const std::string& name : statistics_) columns += ", d." + name;
+    PL_TRY_ASSIGN(const auto select,
+                  database_.Prepare(fmt::format(
+                      "SELECT target_name, vpp_stage, micro_step, step{} FROM trend_data AS d JOIN "
+                      "monitoring_targets USING (target_id) JOIN monitoring_metrics USING "
+                      "(metric_id) WHERE metric_name = ? ORDER BY rank, step, target_id",
+                      columns)));
+    PL_TRY(database_.Check(sqlite::BindText(select.get(), 1, metric_)));
+    MonitorFileFacts facts;
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+      MonitorRow row = RowOf(select);
+      ++facts.rows;
+      PL_TRY(visit(statistics_, row));
+    }
+    PL_TRY(database_.Check(code));
+    return facts;
+  }
+
+ private:
+  // Those that the database tells of the metric.
+  Status FindStatistics() {
+    PL_TRY_ASSIGN(const auto select,
+                  database_.Prepare(fmt::format("SELECT \"{}\" FROM global_stats", metric_)));
+    const int code = sqlite3_step(select.get());
+    PL_TRY(database_.Check(code));
+    const std::string_view text = code == SQLITE_ROW ? TextAt(select, 0) : std::string_view();
+    for (const std::string_view name : SplitAt(text, ',')) {
+      if (monitor_trend::IsStatistic(name)) statistics_.emplace_back(name);
+    }
+    return {};
+  }
+
+  [[nodiscard]] MonitorRow RowOf(const sqlite::Statement& select) const {
+    constexpr int kFirst = 4;  // column of a statistic
+    MonitorRow row;
+    row.name = TextAt(select, 0);
+    row.vpp_stage = sqlite3_column_int64(select.get(), 1);
+    row.micro_step = sqlite3_column_int64(select.get(), 2);
+    row.step = sqlite3_column_int64(select.get(), 3);
+    for (int i = 0; i < static_cast<int>(statistics_.size()); ++i) {
+      const bool is_null = sqlite3_column_type(select.get(), kFirst + i) == SQLITE_NULL;
+      row.values.push_back(trend_db::NumberOf(
+          is_null ? std::nullopt : std::optional(sqlite3_column_double(select.get(), kFirst + i))));
+    }
+    return row;
+  }
+
+  sqlite::Database database_;
+  std::string metric_;
+  std::vector<std::string> statistics_;
+};
+
 }  // namespace
 
 Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& path) {
@@ -290,6 +381,7 @@ Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory) 
       if (has_rows) files.push_back({path, std::string(info.file), parts->first});
     }
   }
+  if (files.empty()) PL_TRY(ListMetrics(JoinPath(directory, monitor_trend::kDatabase), &files));
   std::ranges::sort(files, {}, [](const MonitorFile& file) {
     return std::tie(file.kind, file.first_step, file.path);
   });
@@ -339,6 +431,10 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
 
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
                                           const VisitMonitorRow& visit) {
+  if (const auto end = EndOfDatabase(path)) {
+    PL_TRY_ASSIGN(auto database, sqlite::Database::OpenToRead(path.substr(0, *end)));
+    return MetricReader(std::move(database), path.substr(*end + 1)).Visit(visit);
+  }
   FileReader reader(kind, visit);
   PL_TRY_ASSIGN(const uint64_t end,
                 csv::VisitWholeRows(path, [&](csv::Row& row, const csv::RowPlace&) -> Status {

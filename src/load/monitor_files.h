@@ -1,4 +1,5 @@
-// What a training monitor leaves: a directory for each rank, in it csv files of statistics by step.
+// What a training monitor leaves: a directory for each rank, in it csv files of statistics by step,
+// or a database of them.
 
 #ifndef PLUMBLINE_LOAD_MONITOR_FILES_H_
 #define PLUMBLINE_LOAD_MONITOR_FILES_H_
@@ -27,14 +28,16 @@ Result<std::vector<MonitorDirectory>> NeedMonitorDirectories(const std::string& 
 bool HoldsMonitorDirectories(const std::string& path);
 
 // "{kind}_{first}-{last}.csv"; or "{part}_step{first}-{last}.csv" of a TrainerMonitorV2, once for
-// each kind whose rows the part can have.
+// each kind whose rows the part can have; or a metric of a database,
+// "monitor_data.trend.db/{kind}".
 struct MonitorFile {
   std::string path;
   std::string kind;        // "actv", "grad_reduced", ...
   int64_t first_step = 0;  // as the name says
 };
 
-// Those in a directory, by kind and first step. kIo, kNotFound.
+// Those in a directory, by kind and first step; of a database where there is no csv file. kIo,
+// kNotFound.
 Result<std::vector<MonitorFile>> ListMonitorFiles(const std::string& directory);
 
 // Which rows count of a training that was resumed: for each kind of file the later directory of a
@@ -84,7 +87,8 @@ using VisitMonitorRow =
 // The rows of one kind. The layouts of 1.2.2 and later, those of its MindSpore, of TrainerMonitorV2
 // (with the names and stages that the others would have), and rows of communication as 1.2.2 writes
 // them: under the header of others, without a stage, all tensors of a call in one row; they become
-// "{call}.0", "{call}.1", ... kCorrupt: no header of a monitor, or damaged quotes. kNotFound, kIo.
+// "{call}.0", "{call}.1", ... Of a metric of a database (docs/formats/trend_db.md): what is null
+// there is NaN. kCorrupt: no header of a monitor, or damaged quotes. kNotFound, kIo.
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
                                           const VisitMonitorRow& visit);
 

@@ -307,13 +307,7 @@ std::string MapName(std::string name, const NameMapping& mapping) {
 
 std::optional<double> TrendValue(const Statistic& statistic) {
   const std::optional<double> value = NumberOrTruth(statistic);
-  return value ? TrendValue(*value) : std::nullopt;
-}
-
-std::optional<double> TrendValue(double value) {
-  if (std::isnan(value)) return std::nullopt;
-  if (std::isinf(value)) return std::copysign(kLargest + 1, value);
-  return std::clamp(value, -kLargest, kLargest);
+  return value ? trend_db::ValueOf(*value) : std::nullopt;
 }
 
 std::vector<Row> TrendRows(const Call& call) {

@@ -73,10 +73,8 @@ using NameMapping = std::vector<std::pair<std::string, std::string>>;
 // `name` after every occurrence of every old text was replaced.
 std::string MapName(std::string name, const NameMapping& mapping);
 
-// The number that the database holds for a statistic: NaN and absent are nothing, truth is 1 or 0,
-// +-Inf is +-1000000001, anything else beyond +-1e9 is +-1e9.
+// trend_db::ValueOf() of a statistic: absent is nothing, truth is 1 or 0.
 std::optional<double> TrendValue(const Statistic& statistic);
-std::optional<double> TrendValue(double value);
 
 // The rows of `call`, whose name is mapped already; rank and step are left 0. One row per tensor,
 // whatever its dtype, keyword arguments and nested values included. Empty for an entry that is

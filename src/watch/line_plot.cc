@@ -9,8 +9,8 @@
 
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "formats/image/plot_font.h"
 #include "formats/image/png.h"
-#include "watch/plot_font.h"
 
 namespace plumbline {
 namespace {
@@ -192,37 +192,22 @@ class PixelCanvas {
   void Dot(Point at) { Stroke(at, at, 2.5, kCurve); }
   void Text(Point at, std::string_view text, double align) {
     const double width = static_cast<double>(text.size()) * plot_font::kAdvance;
-    int x = static_cast<int>(std::lround(at.x - align * width));
+    const int x = static_cast<int>(std::lround(at.x - align * width));
     const int y = static_cast<int>(std::lround(at.y)) - plot_font::kHeight / 2;
-    for (const char letter : text) {
-      DrawLetter(letter, [&](int right, int down) { Put(x + right, y + down, kInk, 1); });
-      x += plot_font::kAdvance;
-    }
+    plot_font::Draw(text, [&](int right, int down) { Put(x + right, y + down, kInk, 1); });
   }
   // From the bottom up.
   void UprightText(Point at, std::string_view text) {
     const double width = static_cast<double>(text.size()) * plot_font::kAdvance;
     const int x = static_cast<int>(std::lround(at.x)) - plot_font::kHeight / 2;
-    int y = static_cast<int>(std::lround(at.y + width / 2));
-    for (const char letter : text) {
-      DrawLetter(letter, [&](int right, int down) { Put(x + down, y - right, kInk, 1); });
-      y -= plot_font::kAdvance;
-    }
+    const int y = static_cast<int>(std::lround(at.y + width / 2));
+    plot_font::Draw(text, [&](int right, int down) { Put(x + down, y - right, kInk, 1); });
   }
   [[nodiscard]] Result<std::string> Finish() const {
     return png::FileBytes(kPlotWidth, kPlotHeight, pixels_);
   }
 
  private:
-  template <class PutPixel>
-  static void DrawLetter(char letter, const PutPixel& put) {
-    for (int y = 0; y < plot_font::kHeight; ++y) {
-      for (int x = 0; x < plot_font::kWidth; ++x) {
-        if (plot_font::IsSet(letter, x, y)) put(x, y);
-      }
-    }
-  }
-
   // Every pixel as far as it is within `radius` of the line.
   void Stroke(Point from, Point to, double radius, const png::Color& color) {
     const double reach = radius + 1;

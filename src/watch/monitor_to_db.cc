@@ -1,17 +1,15 @@
 #include "watch/monitor_to_db.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "base/file/file.h"
-#include "base/text/text_parts.h"
+#include "formats/table/monitor_trend.h"
 #include "load/monitor_files.h"
 
 namespace plumbline {
@@ -21,24 +19,6 @@ using load::MonitorDirectory;
 using load::MonitorFile;
 using load::MonitorRow;
 using trend_db::Row;
-using trend_db::Tag;
-
-constexpr std::string_view kMonitorDatabase = "monitor_data.trend.db";
-
-// In the order of their numbers, and of the columns of the viewer.
-constexpr std::array<std::string_view, 9> kMetrics = {
-    "actv",         "actv_grad",    "exp_avg",       "exp_avg_sq", "grad_unreduced",
-    "grad_reduced", "param_origin", "param_updated", "other"};
-constexpr std::array<std::string_view, 14> kStatistics = {
-    "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
-    "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
-
-// 1.2.2 writes parameters before the step alone, as later releases name them.
-std::string_view MetricOf(std::string_view kind) {
-  if (kind == "param") return "param_origin";
-  const auto found = std::ranges::find(kMetrics, kind);
-  return found == kMetrics.end() ? std::string_view() : *found;
-}
 
 struct MonitorRankFile {
   int64_t rank = 0;
@@ -49,8 +29,8 @@ struct MonitorRankFile {
 
 // What stands in the files, before anything is written.
 struct MonitorContents {
-  std::map<std::string, std::vector<MonitorRankFile>, std::less<>> files;             // by metric
-  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> statistics;  // by metric
+  std::map<std::string, std::vector<MonitorRankFile>, std::less<>> files;  // by metric
+  monitor_trend::Contents statistics;
   std::map<int64_t, int64_t> micro_steps;  // step -> how many, of the rank that has most
   int64_t max_rank = 0;
   uint64_t all = 0;  // files
@@ -97,7 +77,7 @@ class MonitorScanner {
     contents_.max_rank = std::max(contents_.max_rank, directory.rank);
     PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
     for (const MonitorFile& file : files) {
-      const std::string_view metric = MetricOf(file.kind);
+      const std::string_view metric = monitor_trend::MetricOf(file.kind);
       if (metric.empty()) {
         ++others_[file.kind];
         continue;
@@ -140,7 +120,7 @@ class MonitorScanner {
     resumed_.Take(file.rank, metric, row.step);
     auto& statistics = contents_.statistics[metric];  // of those with rows
     for (const std::string& name : names) {
-      if (std::ranges::find(kStatistics, name) != kStatistics.end()) statistics.insert(name);
+      if (monitor_trend::IsStatistic(name)) statistics.insert(name);
     }
     int64_t& count = contents_.micro_steps[row.step];
     count = std::max(count, row.micro_step + 1);
@@ -153,27 +133,6 @@ class MonitorScanner {
   size_t place_ = 0;  // of the directory that is listed
   load::ResumedRows resumed_;
 };
-
-trend_db::Form MonitorForm(const MonitorContents& contents) {
-  trend_db::Form form;
-  form.has_rank_first = false;
-  std::set<std::string_view> all;
-  for (const std::string_view metric : kMetrics) {
-    const auto found = contents.statistics.find(metric);
-    if (found == contents.statistics.end()) continue;
-    std::vector<std::string_view> own;
-    for (const std::string_view name : kStatistics) {
-      if (found->second.contains(name)) own.push_back(name);
-    }
-    all.insert(own.begin(), own.end());
-    form.metrics.emplace_back(metric);
-    form.statistics_of.push_back(fmt::format("{}", fmt::join(own, ",")));
-  }
-  for (const std::string_view name : kStatistics) {
-    if (all.contains(name)) form.statistics.emplace_back(name);
-  }
-  return form;
-}
 
 // Writes the rows of all files.
 class MonitorImporter {
@@ -224,7 +183,7 @@ class MonitorImporter {
       const auto value = found == names.end()
                              ? std::nullopt
                              : row.values[static_cast<size_t>(found - names.begin())];
-      out.values.push_back(value ? TrendValue(*value) : std::nullopt);
+      out.values.push_back(value ? trend_db::ValueOf(*value) : std::nullopt);
     }
     PL_TRY_ASSIGN(const bool is_new, writer_.Add(out));
     ++(is_new ? report_.rows[metric] : report_.left_out);
@@ -241,33 +200,17 @@ class MonitorImporter {
 
 }  // namespace
 
-std::vector<Tag> MonitorTags(const Row& row) {
-  const std::vector<std::string_view> parts = SplitAt(row.target, '.');
-  std::vector<Tag> tags;
-  const auto add = [&](std::string name, std::string_view category) {
-    Tag tag{std::move(name), category};
-    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(std::move(tag));
-  };
-  for (size_t i = parts.size(); i-- > 0;) {
-    if (!IsDigits(parts[i])) {
-      add(std::string(parts[i]), "module");
-    } else if (i > 0 && !IsDigits(parts[i - 1])) {
-      add(fmt::format("{}.{}", parts[i - 1], parts[i]), "layer");
-    }
-  }
-  return tags;
-}
-
 Result<DataToDbReport> MonitorToDb(const std::string& data, const std::string& output,
                                    const DataToDbOptions& options) {
   DataToDbReport report;
   report.micro_steps = options.micro_steps.value_or(true);
   PL_TRY_ASSIGN(const NameMapping mapping, ReadMapping(options.mapping_path));
   PL_TRY_ASSIGN(const MonitorContents contents, MonitorScanner(options, report).Run(data));
-  trend_db::Form form = MonitorForm(contents);
+  trend_db::Form form = monitor_trend::FormOf(contents.statistics);
   report.metrics = form.metrics;
   report.rows.resize(form.metrics.size());
-  PL_TRY_ASSIGN(NewTrendDb database, NewDatabase(output, kMonitorDatabase, form, &MonitorTags));
+  PL_TRY_ASSIGN(NewTrendDb database,
+                NewDatabase(output, monitor_trend::kDatabase, form, &monitor_trend::TagsOf));
   report.path = database.path;
   MonitorImporter importer(database.writer, mapping, contents, form.statistics, report);
   uint64_t done = contents.all;

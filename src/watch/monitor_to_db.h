@@ -5,9 +5,7 @@
 #define PLUMBLINE_WATCH_MONITOR_TO_DB_H_
 
 #include <string>
-#include <vector>
 
-#include "formats/sqlite/trend_db.h"
 #include "plumbline/result.h"
 #include "watch/data_to_db.h"
 
@@ -22,9 +20,6 @@ namespace plumbline {
 // old one stays.
 Result<DataToDbReport> MonitorToDb(const std::string& data, const std::string& output,
                                    const DataToDbOptions& options);
-
-// Of the parts of the target's name: "layers.3" (a layer), any other that is no number (a module).
-std::vector<trend_db::Tag> MonitorTags(const trend_db::Row& row);
 
 }  // namespace plumbline
 

@@ -5,6 +5,7 @@
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
 #include "formats/sqlite/query_for_test.h"
+#include "formats/table/monitor_trend.h"
 
 namespace plumbline {
 namespace {
@@ -122,7 +123,7 @@ TEST(MonitorTags, PartsOfTheName) {
   trend_db::Row row;
   row.target = "layers.3.mlp.0.1.mlp.weight";
   std::string text;
-  for (const trend_db::Tag& tag : MonitorTags(row)) {
+  for (const trend_db::Tag& tag : monitor_trend::TagsOf(row)) {
     text += tag.name + " " + std::string(tag.category) + "; ";
   }
   EXPECT_EQ(text, "weight module; mlp module; mlp.0 layer; layers.3 layer; layers module; ");

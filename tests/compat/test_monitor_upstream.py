@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import math
@@ -11,11 +12,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import ROOT, run, upstream_python
-from test_trend_database import CONVERT, MONITOR_CONFIG, MONITOR_TREND, READ_EVENTS, query
+from test_trend_database import (
+    CONVERT,
+    MONITOR_CONFIG,
+    MONITOR_TREND,
+    READ_EVENTS,
+    normalized_schema,
+    query,
+)
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from heat_pictures import counts_in, pixels
 
 pytestmark = pytest.mark.upstream
 
@@ -124,6 +135,64 @@ def test_the_latest_profile_is_the_newest_release(tmp_path: Path) -> None:
     assert alerts_of(both["own"]) == alerts_of(both["theirs"]) and alerts_of(both["own"])
 
 
+def test_the_database_is_that_of_upstreams_converter(both: dict[str, Path],
+                                                     tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**MONITOR_CONFIG, "format": "sqlite", "param_updated": True}))
+    done = run([sys.executable, "-W", "ignore", HERE / "record_monitor.py", config,
+                tmp_path / "out"], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    [ours] = (tmp_path / "out").glob("*-rank0-*/monitor_data.trend.db")
+    shutil.copytree(both["own"], tmp_path / "data", ignore=shutil.ignore_patterns("anomaly*"))
+    for path in (tmp_path / "data").glob("*/param_*"):  # upstream's later name of it
+        path.with_name(path.name.replace("param_", "param_origin_")).write_bytes(path.read_bytes())
+        path.rename(path.with_name(path.name.replace("param_", "param_updated_")))
+    done = run([upstream_python("26.2.0").with_name("msprobe"), "data2db", "--db", tmp_path / "db",
+                "--data", tmp_path / "data", "--micro_step", "false", "--format", "monitor"],
+               timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    theirs = tmp_path / "db" / "monitor_data.trend.db"
+    schemas = [normalized_schema(path) for path in (theirs, ours)]
+    for texts in schemas:  # upstream's columns of global_stats stand in no order
+        texts[0] = "".join(sorted(texts[0].removesuffix(")").partition("(")[2].split(", ")))
+    assert schemas[0] == schemas[1]
+    rows = [{row[:6]: row[6:] for row in query(path, MONITOR_TREND) if row[5] != "param_updated"}
+            for path in (theirs, ours)]
+    assert rows[0].keys() == rows[1].keys() and len(rows[0]) > 100
+    for key, values in rows[0].items():
+        for value, exact in zip(values, rows[1][key], strict=True):
+            assert value == (None if exact is None else pytest.approx(exact, rel=0, abs=1.01e-6))
+    for sql in ("SELECT metric_name FROM monitoring_metrics ORDER BY metric_id",
+                "SELECT min_step, max_step, max_rank FROM global_stats"):
+        assert query(theirs, sql) == query(ours, sql)
+
+
+@pytest.mark.parametrize("targets", [
+    {"moe_router_weight_hook": ["0:fc1"], "moe_router_logit_hook": ["0:fc1"]},
+    {"linear_hook": []}], ids=["routers", "matrices"])
+def test_features_of_layers_are_upstreams(tmp_path: Path, targets: dict[str, list[str]]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "targets": {}, "ops": ["norm"], "recording_l2_features": True, "step_count_per_record": 3,
+        "ndigits": 12, "l2_targets": targets}))
+    for name, python in (("theirs", upstream_python("26.2.0")), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, tmp_path / name],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+    for kind in targets:
+        theirs, ours = (rows_of(tmp_path / name, kind, "0-2") for name in ("theirs", "own"))
+        assert list(theirs) == list(ours) and len(theirs) >= 3
+        for key, values in theirs.items():
+            found = ours[key]
+            assert list(found) == list(values)
+            if kind != "linear_hook":
+                assert found == pytest.approx(values, rel=1e-5)
+            elif key[2] == "0":  # drawing its start vector, upstream changes the training
+                assert found["sr"] * found["kernel_norm"] == pytest.approx(
+                    values["sr"] * values["kernel_norm"], rel=1e-5)
+                assert found["kernel_norm"] == pytest.approx(values["kernel_norm"], rel=0.3)
+
+
 READ_ALL_EVENTS = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -184,3 +253,49 @@ def test_the_second_form_has_upstreams_rows(tmp_path: Path, form: str) -> None:
             continue  # the module uses this output itself: ours has the gradient of both uses
         for op, value in values.items():  # upstream adds up in float32
             assert ours[key][op] == pytest.approx(value, rel=1e-5, abs=1e-7), (key, op)
+
+
+READ_IMAGES = """
+import base64, io, json, sys
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"images": 0})
+events.Reload()
+found = {}
+for tag in events.Tags()["images"]:
+    for event in events.Images(tag):
+        picture = Image.open(io.BytesIO(event.encoded_image_string))
+        assert picture.size == (event.width, event.height) and picture.mode == "RGB"
+        found.setdefault(tag, {})[event.step] = base64.b64encode(
+            event.encoded_image_string).decode()
+print(json.dumps(found))
+"""
+
+
+def test_pictures_of_adam_are_upstreams(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**MONITOR_CONFIG, "format": "tensorboard",
+                                  "ur_distribution": True}))
+    printed = {}
+    for name, python in (("theirs", upstream_python()), ("own", Path(sys.executable))):
+        done = run([python, "-W", "ignore", HERE / "record_monitor.py", config, tmp_path / name],
+                   timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+        printed[name] = done.stdout
+    theirs = json.loads(printed["theirs"].rpartition("matrices ")[2])
+    [directory] = (tmp_path / "own").glob("*-rank0-*")
+    done = run([upstream_python(), "-W", "ignore", "-c", READ_IMAGES, directory], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    ours = json.loads(done.stdout)
+    assert len(theirs) == 8
+    assert ours.keys() == {tag.replace("/adam", "/rank0/adam") for tag in theirs}
+    for tag, matrix in theirs.items():
+        pictures = ours[tag.replace("/adam", "/rank0/adam")]
+        assert sorted(pictures) == ["1", "2"]
+        picture = pixels(base64.b64decode(pictures["2"]))
+        expected = np.array(matrix, dtype=np.int64)
+        # The first moments give 1 and -1 but for rounding, which upstream does in float32: the
+        # counts there may be others, and with them the largest one, by which colours are scaled.
+        scales = (counts_in(picture, 2, largest) for largest in range(1, 33))
+        assert any((found[1:-1, 0] == expected[1:-1, 0]).all() and found.min() >= 0
+                   and (found[:, 1] == expected[:, 1]).all() for found in scales), tag

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from mindspore.communication import comm_func
 from plumbline import TrainerMonitorV2
 from plumbline.mindspore import TrainerMon
 from plumbline.mindspore.adapter import MindSporeAdapter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
+from heat_pictures import expect_counts, histogram, pictures_of
 
 OPS = ["norm", "min", "max", "mean"]
 
@@ -196,3 +202,39 @@ def test_rows_of_communication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(found) == {(name, step) for name in expected for step in (0, 1)}
     for (name, _), values in found.items():
         assert values == pytest.approx(statistics(Tensor(expected[name]))), name
+
+
+def test_pictures_of_adam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "monitor_config.json"
+    config.write_text(json.dumps({"ur_distribution": True, "format": "tensorboard"}))
+    monkeypatch.setenv("MONITOR_OUTPUT_DIR", str(tmp_path / "out"))
+    monitor = TrainerMon(str(config))
+    _, truth = trained(lambda net, optimizer: monitor.set_monitor(net, optimizer=optimizer))
+    monitor.stop()
+    [directory] = (tmp_path / "out").iterdir()
+    found = pictures_of(directory)
+    assert len(found) == 4
+    for tag, pictures in found.items():
+        assert sorted(pictures) == [1, 2]
+        name, kind = tag[2:].partition("/")[0], tag.rpartition("_")[2]
+        rule = tuple(float(np.float32(one)) for one in (0.9, 0.999, 1e-8))
+        expect_counts(pictures[2], [
+            histogram(truth[f"moment1.{name}", step].asnumpy(),
+                      truth[f"moment2.{name}", step].asnumpy(), (*rule, step), kind)
+            for step in (1, 2)])
+
+
+def test_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "monitor_config.json"
+    config.write_text(json.dumps({"param_distribution": True, "format": "sqlite"}))
+    monkeypatch.setenv("MONITOR_OUTPUT_DIR", str(tmp_path / "out"))
+    monitor = TrainerMon(str(config))
+    _, truth = trained(lambda net, optimizer: monitor.set_monitor(net, optimizer=optimizer))
+    monitor.stop()
+    [path] = (tmp_path / "out").glob("*/monitor_data.trend.db")
+    with sqlite3.connect(path) as database:
+        rows = database.execute("SELECT target_name, step, norm FROM trend_data JOIN "
+                                "monitoring_targets USING (target_id)").fetchall()
+    assert len(rows) == 6
+    for name, step, norm in rows:
+        assert norm == pytest.approx(statistics(truth[f"param {name}", step])[0], rel=1e-12)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 from pathlib import Path
 
 from monitor_training import EVERYTHING, write_config
@@ -33,7 +34,7 @@ def child(config, out, pipe):
     train(model, optimizer, steps=100000, at_step=lambda step: os.write(pipe, b"."))
 
 for kill in range(int(sys.argv[2])):
-    config, out = f"{sys.argv[1]}/config{kill % 2}/monitor_config.json", f"{sys.argv[1]}/{kill}"
+    config, out = f"{sys.argv[1]}/config{kill % 3}/monitor_config.json", f"{sys.argv[1]}/{kill}"
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -41,7 +42,10 @@ for kill in range(int(sys.argv[2])):
     os.close(writer)
     until, steps = drawn.randint(1, 60), 0
     while steps < until:
-        steps += len(os.read(reader, 1))
+        told = os.read(reader, 1)
+        if not told:
+            sys.exit("the training ended by itself")
+        steps += len(told)
     time.sleep(drawn.uniform(0, 0.004))
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
@@ -70,9 +74,29 @@ def whole_steps(path: Path, rows: int) -> set[int]:
     return set(counts) - set(short)
 
 
+def steps_of_csv(directory: Path, kind: str, rows: int) -> set[int]:
+    """The whole steps of all files of a kind."""
+    found: set[int] = set()
+    for path in directory.glob(f"{kind}_[0-9]*.csv"):
+        found |= whole_steps(path, rows)
+    return found
+
+
+def steps_of_database(directory: Path, kind: str, rows: int) -> set[int]:
+    """The steps of a metric; each must be whole."""
+    metric = "param_origin" if kind == "param" else kind
+    with sqlite3.connect(directory / "monitor_data.trend.db") as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        counts = dict(database.execute(
+            "SELECT step, COUNT(*) FROM trend_data JOIN monitoring_metrics USING (metric_id) "
+            "WHERE metric_name = ? GROUP BY step", (metric,)))
+    assert set(counts.values()) == {rows}, (directory, kind, counts)
+    return set(counts)
+
+
 def test_what_a_killed_training_leaves(tmp_path: Path) -> None:
-    for at, steps_per_file in enumerate((1, 8)):
-        write_config(tmp_path / f"config{at}", **EVERYTHING, step_count_per_record=steps_per_file)
+    for at, form in enumerate(({}, {"step_count_per_record": 8}, {"format": "sqlite"})):
+        write_config(tmp_path / f"config{at}", **EVERYTHING, **form)
     seed = os.environ.get("PLUMBLINE_MONITOR_KILLS_SEED", "7")
     done = run(PROGRAM, tmp_path, KILLS, seed, Path(__file__).parent)
     told = {int(kill): int(steps) for kill, steps in re.findall(r"steps (\d+) (\d+)", done.stdout)}
@@ -82,10 +106,8 @@ def test_what_a_killed_training_leaves(tmp_path: Path) -> None:
     for kill, steps in told.items():
         [directory] = (tmp_path / str(kill)).glob("*-rank0-*")
         json.loads((directory / "names.json").read_text())
+        steps_of = steps_of_database if kill % 3 == 2 else steps_of_csv
         for kind, count in rows.items():
-            found: set[int] = set()
-            for path in directory.glob(f"{kind}_[0-9]*.csv"):
-                found |= whole_steps(path, count)
-            first = 1 if kind.startswith("exp") else 0
-            missing = set(range(first, steps - WAITING)) - found
+            due = set(range(1 if kind.startswith("exp") else 0, steps - WAITING))
+            missing = due - steps_of(directory, kind, count) if due else due
             assert not missing, f"seed {seed}, kill {kill}, {kind}: {steps} steps, no {missing}"

@@ -13,7 +13,7 @@ from plumbline.guards import CopyableHook
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.cell_hooks import new_autograd, register_after
 from plumbline.mindspore.distributed import MonitoredCommunication
-from plumbline.watch.monitor_parts import CommunicationHooks, Handle
+from plumbline.watch.monitor_parts import AdamRule, CommunicationHooks, Handle
 
 # How the optimizers call their copies of the parameters: "moment1.fc.weight".
 _FIRST_MOMENTS, _SECOND_MOMENTS = ("exp_avg", "moment1", "moments"), ("exp_avg_sq", "moment2")
@@ -90,12 +90,33 @@ class MindSporeMonitorParts:
             for prefixes in (_FIRST_MOMENTS, _SECOND_MOMENTS))
         return first, second
 
+    def adam_rules(self, parameters: list[Any], optimizer: Any) -> list[AdamRule | None]:
+        steps = getattr(optimizer, "state_step", getattr(optimizer, "global_step", None))
+        step = 0.0 if steps is None else _number(steps)
+        groups = {one.name: group for group in getattr(optimizer, "param_groups", ())
+                  for one in group["params"]}
+        rules: list[AdamRule | None] = []
+        for parameter in parameters:
+            group = groups.get(parameter.name, {})
+            first, second = group.get("betas") or (getattr(optimizer, "beta1", None),
+                                                   getattr(optimizer, "beta2", None))
+            eps = group.get("eps", getattr(optimizer, "eps", None))
+            has_all = step >= 1 and all(one is not None for one in (first, second, eps))
+            rules.append((_number(first), _number(second), _number(eps), step)
+                         if has_all else None)
+        return rules
+
     def is_duplicate(self, parameter: Any, tp_group: Any, dp_group: Any) -> bool:
         groups = [group for group in (tp_group, dp_group) if group is not None]
         return any(management.get_rank(group) != 0 for group in groups)
 
     def scalar(self, number: float) -> Any:
         return ms.Tensor(number, ms.float64)
+
+
+def _number(value: Any) -> float:
+    """Of a number, or of a tensor with one element."""
+    return float(value.asnumpy().reshape(-1)[0]) if isinstance(value, ms.Tensor) else float(value)
 
 
 class _StepHooks:

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from plumbline import _core
 
+AdamRule = tuple[float, float, float, float]
+"""Both betas, eps, and how many steps the moments hold (at least 1)."""
+
 
 class Handle(Protocol):
     """A hook that can be taken away."""
@@ -81,6 +84,9 @@ class MonitorParts(Protocol):
 
     def moments(self, parameter: Any, optimizer: Any) -> tuple[Any, Any]:
         """First and second moment; None where there is none."""
+
+    def adam_rules(self, parameters: list[Any], optimizer: Any) -> list[AdamRule | None]:
+        """Of each parameter, before the step; None where the optimizer has no such numbers."""
 
     def is_duplicate(self, parameter: Any, tp_group: Any, dp_group: Any) -> bool:
         """Whether another rank reports this parameter's reduced gradient."""

@@ -199,6 +199,15 @@ class TrainerMonBase:
             _core.log_warning(f"{self._file.path}: {warning}")
 
 
+def _matrix_of(module: Any) -> Any:
+    """The weight of a linear layer or of a router; None: an embedding, or another module."""
+    if any(hasattr(module, name) for name in ("num_embeddings", "vocab_start_index",
+                                              "embedding_table")):
+        return None
+    weights = (getattr(module, name, None) for name in ("weight", "wg"))
+    return next((one for one in weights if len(getattr(one, "shape", ())) == 2), None)
+
+
 def _at_least(value: Any, least: int, name: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return value
@@ -421,7 +430,8 @@ class Session:
         self._parameters = []
         self._modules: list[tuple[_core.ModuleWatch, Any]] = []
         group = self._name_all_parameters()
-        if self._config.activations:
+        self._matrices: list[tuple[str, _core.WatchedName, Any]] = []
+        if self._config.activations or self._config.features:
             for stage, model in zip(self._stages, self._models, strict=True):
                 group = self._name_modules(model, stage, group)
         self._write_names()
@@ -450,7 +460,7 @@ class Session:
 
     def _write_names(self) -> None:
         assert self._live is not None
-        if self._config.format == "csv":
+        if self._config.format in ("csv", "sqlite"):
             self._live.write_names(self._full_names, self._config)
 
     def _name_all_parameters(self) -> int:
@@ -497,8 +507,10 @@ class Session:
         for name, module in self._parts.modules(model):
             printed = self._printed(name, taken)
             target = self._target_of(name, printed, stage)
-            is_watched = target is not None or self._config.watches_all_modules
-            if not is_watched and name:
+            is_watched = self._config.activations and (
+                target is not None or self._config.watches_all_modules)
+            features = self._config.features_of(stage, [printed, name])
+            if not is_watched and not features and name:
                 continue
             group += 1
             shown = printed if target is None or self._config.watches_all_modules else (
@@ -508,12 +520,27 @@ class Session:
             watch = _core.ModuleWatch(
                 self._live, self._autograd, self._parts.is_recomputing(), self._config, shown,
                 target or "", (stage, group), batches, not name, is_watched)
+            self._add_features(features, watch, module, (printed, stage, group))
             self._modules.append((watch, module))
             if is_watched:
                 watched += 1
                 self._full_names.append(("module", f"{stage}:{shown}", name))
         _core.log_info(f"> {watched} modules are monitored.")
         return group
+
+    def _add_features(self, kinds: list[str], watch: _core.ModuleWatch, module: Any,
+                      place: tuple[str, int, int]) -> None:
+        live = self._live
+        assert live is not None
+        printed, stage, group = place
+        for kind in kinds:
+            part = kind.removesuffix("_hook")
+            part = "moe_router" if part.startswith("moe_router") else part
+            name = live.name(f"{self._owner.own_name(self, stage, printed)}.{part}", stage, group)
+            if kind in ("attention_hook", "moe_router_logit_hook"):
+                watch.add_feature(kind, name)
+            elif _matrix_of(module) is not None:
+                self._matrices.append((kind, name, module))
 
     def _target_of(self, name: str, printed: str, stage: int) -> str | None:
         for target in self._config.targets:
@@ -540,15 +567,21 @@ class Session:
                 in zip(self._parameters, gradients, strict=True)
                 if gradient is None and _is_trained(parameter)])
         moments = []
-        if config.directions or (config.moments and not config.moments_after):
+        adds_moments = config.moments and not config.moments_after
+        if config.directions or config.adam_updates or adds_moments:
             moments = self._moments()
-        if config.moments and not config.moments_after:
+        if adds_moments:
             self._add_moments(moments)
         if config.parameters:
             kind = "param_origin" if config.updated_parameters else "param"
             live.add_all(kind, names, [parameter for parameter, _ in self._parameters])
         if config.directions:
             self._take_directions(gradients, [first for first, _ in moments])
+        if config.adam_updates:
+            self._take_adam(moments)
+        for kind, name, module in self._matrices:
+            if module.training:
+                live.add_feature(kind, name, _matrix_of(module))
 
     def _moments(self) -> list[tuple[Any, Any]]:
         return [self._parts.moments(parameter, self._optimizer)
@@ -577,6 +610,20 @@ class Session:
                 live.add("mg_direction", name, 1.0)
             elif gradient is not None and not live.add_direction(name, gradient, moment):
                 self._warn(f"mg_direction: {name.text} has no first moment; it gets no row")
+
+    def _take_adam(self, moments: list[tuple[Any, Any]]) -> None:
+        live = self._live
+        assert live is not None
+        rules = self._parts.adam_rules([one for one, _ in self._parameters], self._optimizer)
+        missing = [
+            name.text
+            for (_, name), pair, rule in zip(self._parameters, moments, rules, strict=True)
+            if rule is None or not live.add_adam(name, *pair, rule)]
+        # Before its first step an optimizer has no moments.
+        if missing and self._step > self._first_step:
+            self._warn_once("ur_distribution", f"ur_distribution: no picture of {missing[0]} and "
+                            f"{len(missing) - 1} more (expected the moments, betas, eps and step "
+                            "of Adam in the optimizer)")
 
     def _commit(self) -> None:
         live = self._live
@@ -615,8 +662,11 @@ class Session:
                 self._warn(message)
 
     def _warn(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+        self._warn_once(text, text)
+
+    def _warn_once(self, subject: str, text: str) -> None:
+        if subject not in self._told:
+            self._told.add(subject)
             _core.log_warning(text)
 
 

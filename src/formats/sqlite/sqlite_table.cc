@@ -25,37 +25,61 @@ int BindText(sqlite3_stmt* statement, int at, std::string_view text) {
   return sqlite3_bind_text64(statement, at, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
-Result<NewDatabase> NewDatabase::Create(const std::string& path) {
-  // Creates the temporary with the right mode; SQLite reopens it under its name.
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  NewDatabase result(std::move(file), path);
+Status Database::Open(const std::string& file, int flags) {
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(result.file_.temporary_path().c_str(), &opened,
-                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  result.database_.reset(opened);
-  PL_TRY(result.Check(code));
-  PL_TRY(result.Execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"));
+  const int code = sqlite3_open_v2(file.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  database_.reset(opened);
+  return Check(code);
+}
+
+Result<Database> Database::OpenShared(const std::string& path) {
+  Database result(path, "write");
+  {
+    PL_TRY_ASSIGN(File file, File::OpenAppend(path));  // with the right mode
+    PL_TRY(file.Close());
+  }
+  PL_TRY(result.Open(path, SQLITE_OPEN_READWRITE));
+  constexpr int kMostWait = 10'000;  // milliseconds
+  PL_TRY(result.Check(sqlite3_busy_timeout(result.handle(), kMostWait)));
+  PL_TRY(result.Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"));
   return result;
 }
 
-Status NewDatabase::Check(int code) const {
-  if (code == SQLITE_OK || code == SQLITE_DONE) return {};
+Result<Database> Database::OpenToRead(const std::string& path) {
+  Database result(path, "read");
+  PL_TRY(result.Open(path, SQLITE_OPEN_READONLY));
+  constexpr int kMostWait = 10'000;
+  PL_TRY(result.Check(sqlite3_busy_timeout(result.handle(), kMostWait)));
+  return result;
+}
+
+Status Database::Check(int code) const {
+  if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return {};
   const char* reason = sqlite3_errstr(code);
   const std::string_view detail = database_ ? sqlite3_errmsg(database_.get()) : reason;
   const std::string more = detail == reason ? "" : fmt::format(" ({})", detail);
   return Error(ErrorCode::kIo,
-               fmt::format("{}: cannot write the database: {}{}", path_, reason, more));
+               fmt::format("{}: cannot {} the database: {}{}", path_, action_, reason, more));
 }
 
-Status NewDatabase::Execute(const std::string& sql) {
+Status Database::Execute(const std::string& sql) {
   return Check(sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr));
 }
 
-Result<Statement> NewDatabase::Prepare(const std::string& sql) {
+Result<Statement> Database::Prepare(const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr);
   Statement result(statement);
   PL_TRY(Check(code));
+  return result;
+}
+
+Result<NewDatabase> NewDatabase::Create(const std::string& path) {
+  // Creates the temporary with the right mode; SQLite reopens it under its name.
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  NewDatabase result(std::move(file), path);
+  PL_TRY(result.Open(result.file_.temporary_path(), SQLITE_OPEN_READWRITE));
+  PL_TRY(result.Execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"));
   return result;
 }
 

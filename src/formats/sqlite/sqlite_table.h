@@ -1,4 +1,5 @@
-// New SQLite databases, built beside their final names, and plain tables written into them.
+// SQLite databases: new ones, built beside their final names, with plain tables written into them,
+// and such that readers may open while they are written.
 
 #ifndef PLUMBLINE_FORMATS_SQLITE_SQLITE_TABLE_H_
 #define PLUMBLINE_FORMATS_SQLITE_SQLITE_TABLE_H_
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/file/file.h"
 #include "formats/sqlite/sqlite_tree.h"
@@ -29,31 +31,51 @@ using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 // is and refused by readers: U+FFFD stands for it.
 int BindText(sqlite3_stmt* statement, int at, std::string_view text);
 
-// Written without journal: the file is new and thrown away on failure, so nothing needs to be
-// undone. Without Close() nothing is left. Errors are kIo and name the path. Single-threaded.
-class NewDatabase {
+// An open database. Errors are kIo and name the path. Single-threaded; move-only.
+class Database {
  public:
-  static Result<NewDatabase> Create(const std::string& path);
+  // One that others may read and write meanwhile; `path` is made if it is missing. Transactions are
+  // whole whenever the process ends; what is committed when the machine does, may be lost. Waits up
+  // to ten seconds for a writer.
+  static Result<Database> OpenShared(const std::string& path);
+  // One that others may write meanwhile; nothing is written.
+  static Result<Database> OpenToRead(const std::string& path);
 
-  // For SQLITE_OK and SQLITE_DONE success.
+  // For SQLITE_OK, SQLITE_ROW and SQLITE_DONE success.
   [[nodiscard]] Status Check(int code) const;
   // Runs statements that give no rows.
   Status Execute(const std::string& sql);
   Result<Statement> Prepare(const std::string& sql);
+
+  [[nodiscard]] sqlite3* handle() const { return database_.get(); }
+
+ protected:
+  Database(std::string path, std::string_view action) : path_(std::move(path)), action_(action) {}
+  // See sqlite3_open_v2().
+  Status Open(const std::string& file, int flags);
+
+  std::string path_;
+  std::string_view action_;  // for errors: what could not be done with it
+  std::unique_ptr<sqlite3, Closer> database_;
+};
+
+// Written without journal: the file is new and thrown away on failure, so nothing needs to be
+// undone. Without Close() nothing is left.
+class NewDatabase : public Database {
+ public:
+  static Result<NewDatabase> Create(const std::string& path);
+
   // Closes the database and gives it its name, replacing what stands there. With `durable` it
   // survives a power loss from then on.
   Status Close(bool durable);
   // Closes the database and hands over its file, at which nothing was written through the handle.
   Result<AtomicFile> Detach();
 
-  [[nodiscard]] sqlite3* handle() const { return database_.get(); }
-
  private:
-  NewDatabase(AtomicFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  NewDatabase(AtomicFile file, std::string path)
+      : Database(std::move(path), "write"), file_(std::move(file)) {}
 
   AtomicFile file_;
-  std::string path_;
-  std::unique_ptr<sqlite3, Closer> database_;
 };
 
 }  // namespace plumbline::sqlite

@@ -47,6 +47,12 @@ struct Row {
   std::vector<std::optional<double>> values;
 };
 
+// The number that the database holds: NaN is nothing, +-Inf is +-1000000001, anything else beyond
+// +-1e9 is +-1e9.
+std::optional<double> ValueOf(double value);
+// The number that ValueOf() made this one of, as far as it tells: nothing was NaN.
+double NumberOf(std::optional<double> value);
+
 using TagsOf = std::vector<Tag> (*)(const Row& row);
 
 struct GlobalStats {
@@ -78,6 +84,31 @@ class Writer {
  private:
   struct Impl;
   explicit Writer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Writes into a database that readers may open meanwhile: what is committed is there whenever the
+// process ends. Metrics and columns that a database lacks which is there already are added to it.
+// Errors are kIo and name the path; after one, what was not committed is forgotten. Memory: one
+// entry per target. Single-threaded; move-only.
+class LiveWriter {
+ public:
+  static Result<LiveWriter> Open(const std::string& path, Form form, TagsOf tags_of);
+  LiveWriter(LiveWriter&&) noexcept;
+  LiveWriter& operator=(LiveWriter&&) = delete;
+  ~LiveWriter();
+
+  // Rows of `rank` alone, which stand there together or not at all. A row that is there is
+  // replaced.
+  Status Write(int64_t rank, const std::vector<Row>& rows);
+  // Removes the rows of a rank of steps from `step` on.
+  Status Trim(int64_t rank, int64_t step);
+  // Leaves one file, without those that writing needs beside it, if nobody else has it open.
+  Status Close();
+
+ private:
+  struct Impl;
+  explicit LiveWriter(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

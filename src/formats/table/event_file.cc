@@ -8,10 +8,12 @@
 namespace plumbline::event_file {
 namespace {
 
-// Numbers of the fields of the messages Event, Summary and Summary.Value.
+// Numbers of the fields of the messages Event, Summary, Summary.Value and Summary.Image.
 enum EventField : uint64_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
 constexpr uint64_t kValue = 1;
-enum ValueField : uint64_t { kTag = 1, kSimpleValue = 2 };
+enum ValueField : uint64_t { kTag = 1, kSimpleValue = 2, kImage = 4 };
+enum ImageField : uint64_t { kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4 };
+constexpr uint64_t kRgb = 3;
 
 // A record may be longer, but readers hold one in memory.
 constexpr size_t kMostSummaryBytes = size_t{1} << 20;
@@ -101,6 +103,19 @@ Result<LiveWriter> LiveWriter::Create(const std::string& path, double wall_time)
 
 void LiveWriter::AddScalar(std::string_view tag, float value) {
   AddScalarTo(tag, value, &summary_);
+}
+
+void LiveWriter::AddImage(std::string_view tag, std::string_view png, uint32_t width,
+                          uint32_t height) {
+  protobuf::MessageWriter image;
+  image.AddNumber(kHeight, height);
+  image.AddNumber(kWidth, width);
+  image.AddNumber(kColorspace, kRgb);
+  image.AddBytes(kEncoded, png);
+  protobuf::MessageWriter value;
+  value.AddBytes(kTag, tag);
+  value.AddMessage(kImage, image.text());
+  summary_.AddMessage(kValue, value.text());
 }
 
 Status LiveWriter::EndStep(int64_t step, double wall_time) {

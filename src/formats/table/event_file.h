@@ -1,4 +1,4 @@
-// Event files of TensorBoard: scalars over steps. Each record is
+// Event files of TensorBoard: scalars and images over steps. Each record is
 //
 //   length u64 | masked CRC-32C of it u32 | message Event | masked CRC-32C of it u32
 //
@@ -61,6 +61,8 @@ class LiveWriter {
   static Result<LiveWriter> Create(const std::string& path, double wall_time);
 
   void AddScalar(std::string_view tag, float value);
+  // `png`: the bytes of a file of that size, in colours without transparency.
+  void AddImage(std::string_view tag, std::string_view png, uint32_t width, uint32_t height);
   // Writes what was added.
   Status EndStep(int64_t step, double wall_time);
   Status Close() { return file_.Close(); }

@@ -22,6 +22,10 @@ enum class MonitorKind : uint8_t {
   kParameterUpdated,  // after the step
   kOther,             // communication, values of the user
   kDirection,         // how far signs of a gradient and its momentum agree; in the same file
+  kAttentionFeature,  // of single layers (watch/live/layer_features.h), with columns of their own
+  kLinearFeature,
+  kRouterWeightFeature,
+  kRouterLogitFeature,
 };
 
 // When in a step its values are there, in this order.
@@ -42,7 +46,7 @@ struct MonitorKindInfo {
   std::string_view scope;  // what its rows are called in the files of the part; empty: not in them
 };
 
-inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
+inline constexpr std::array<MonitorKindInfo, 15> kMonitorKinds = {{
     {MonitorKind::kActivation, "actv", "actv", TrainStage::kForward, true, MonitorPart::kModule,
      "forward"},
     {MonitorKind::kActivationGradient, "actv_grad", "actv_grad", TrainStage::kBackward, true,
@@ -64,6 +68,14 @@ inline constexpr std::array<MonitorKindInfo, 11> kMonitorKinds = {{
     {MonitorKind::kOther, "other", "", TrainStage::kOptimizer, false, MonitorPart::kOther, "comm"},
     {MonitorKind::kDirection, "other", "mg_direction", TrainStage::kOptimizer, false,
      MonitorPart::kOther, ""},
+    {MonitorKind::kAttentionFeature, "attention_hook", "attention_hook", TrainStage::kForward, true,
+     MonitorPart::kModule, ""},
+    {MonitorKind::kLinearFeature, "linear_hook", "linear_hook", TrainStage::kOptimizer, false,
+     MonitorPart::kModule, ""},
+    {MonitorKind::kRouterWeightFeature, "moe_router_weight_hook", "moe_router_weight_hook",
+     TrainStage::kOptimizer, false, MonitorPart::kModule, ""},
+    {MonitorKind::kRouterLogitFeature, "moe_router_logit_hook", "moe_router_logit_hook",
+     TrainStage::kForward, true, MonitorPart::kModule, ""},
 }};
 inline constexpr size_t kMonitorKindCount = kMonitorKinds.size();
 

@@ -71,7 +71,8 @@ void Alerts::CheckRow(MonitorKind kind, const Row& row, int64_t step,
   if (!row.values.dtype) return;
   const std::string tag = TagOf(kind, row, place_.rank);
   Finding finding{tag, {}, step, row.micro_step, row.name->vpp_stage, row.call, {}, {}, {}};
-  for (const Op op : ops_) {
+  const std::span<const Op> own = FeatureOps(kind);
+  for (const Op op : own.empty() ? std::span<const Op>(ops_) : own) {
     if (static_cast<size_t>(op) >= kNumberOps) continue;
     const double value = row.values.of(op);
     History& history =

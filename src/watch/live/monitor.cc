@@ -8,6 +8,7 @@
 #include "base/file/file.h"
 #include "formats/table/monitor_directory.h"
 #include "watch/live/step_files.h"
+#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -44,6 +45,7 @@ Result<std::string> MakeMonitorDirectory(const MonitorConfig& config, const Moni
     PL_TRY_ASSIGN(const std::string found, DirectoryToAppend(config, place.output, rank));
     if (!found.empty()) {
       PL_TRY(TrimSteps(found, place.first_step));
+      PL_TRY(TrimTrend(found, rank, place.first_step));
       return found;
     }
     *warning = fmt::format(
@@ -79,6 +81,11 @@ const WatchedName* Monitor::Name(std::string_view text, int32_t vpp_stage, uint3
 void Monitor::Add(MonitorKind kind, const WatchedName* name, int32_t micro_step,
                   TensorValues values) {
   current_->of(kind).push_back({name, micro_step, calls_++, std::move(values)});
+}
+
+void Monitor::AddAdam(const WatchedName* name, const AdamHistograms& histograms) {
+  current_->adam.push_back({name, histograms});
+  ++calls_;
 }
 
 void Monitor::Commit(int64_t step) {

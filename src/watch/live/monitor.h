@@ -61,6 +61,7 @@ class Monitor {
   // The same text, stage and group give the same name.
   const WatchedName* Name(std::string_view text, int32_t vpp_stage, uint32_t group);
   void Add(MonitorKind kind, const WatchedName* name, int32_t micro_step, TensorValues values);
+  void AddAdam(const WatchedName* name, const AdamHistograms& histograms);
   // Ends the step: hands what was added to the writer. Nothing added: no step. Waits only when two
   // steps are still to be written.
   void Commit(int64_t step);

@@ -15,6 +15,7 @@
 #include "base/text/number_text.h"
 #include "config/options.h"
 #include "watch/live/rule_list.h"
+#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -78,6 +79,7 @@ class ConfigReader {
     ReadProfile();
     ReadSwitches();
     ReadTargets();
+    ReadFeatures();
     ReadOps();
     ReadNumbers();
     ReadRanks();
@@ -101,12 +103,40 @@ class ConfigReader {
       if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
       config_.warnings.push_back(settings::UnknownKeyWarning("", key, kKeys));
     }
-    for (const std::string_view key : {"l2_targets", "recording_l2_features", "ur_distribution"}) {
-      const json::Value* value = root_.Find(key);
-      const bool is_off = value == nullptr || value->is_null() ||
-                          (value->AsBool() != nullptr && !*value->AsBool()) ||
-                          (value->is_object() && value->Keys().empty());
-      if (!is_off) config_.warnings.push_back(fmt::format("{}: not supported, ignored", key));
+  }
+
+  void ReadFeatures() {
+    Truth("recording_l2_features", &config_.features.enable);
+    const json::Value* order = root_.Find("sa_order");
+    if (order != nullptr) {
+      std::string text = order->AsText() == nullptr ? "" : *order->AsText();
+      std::erase(text, ' ');
+      config_.features.is_batch_first = text == "b,s,h,d";
+      if (text != "b,s,h,d" && text != "s,b,h,d") {
+        Fault("sa_order", *order, R"("s,b,h,d" or "b,s,h,d")");
+      }
+    }
+    const json::Value* targets = root_.Find("l2_targets");
+    if (targets == nullptr) return;
+    constexpr std::string_view kExpected = R"(an object such as {"linear_hook": ["0:fc1"]})";
+    if (!targets->is_object()) return Fault("l2_targets", *targets, kExpected);
+    for (const std::string_view key : targets->Keys()) ReadFeature(key, *targets->Find(key));
+  }
+
+  void ReadFeature(std::string_view key, const json::Value& names) {
+    const std::string where = fmt::format("l2_targets.{}", key);
+    const MonitorKindInfo* kind = MonitorKindOfFile(key);
+    if (kind == nullptr || FeatureOps(kind->kind).empty()) {
+      return Fault(where, names,
+                   "no such key: only attention_hook, linear_hook, moe_router_weight_hook, "
+                   "moe_router_logit_hook");
+    }
+    constexpr std::string_view kExpected = "a list of names of modules";
+    if (names.AsList() == nullptr) return Fault(where, names, kExpected);
+    std::vector<std::string>& read = config_.features.targets[kind->kind];
+    for (const json::Value& item : *names.AsList()) {
+      if (item.AsText() == nullptr) return Fault(where, item, kExpected);
+      read.push_back(*item.AsText());
     }
   }
 
@@ -140,6 +170,7 @@ class ConfigReader {
     Truth("mv_distribution", &config_.moments);
     Truth("param_distribution", &config_.parameters);
     Truth("mg_direction", &config_.directions);
+    Truth("ur_distribution", &config_.adam_updates);
     Truth("print_struct", &config_.print_struct);
     Truth("dynamic_on", &config_.dynamic_on);
     Truth("stack_info", &config_.stack_info);
@@ -196,20 +227,23 @@ class ConfigReader {
   void ReadOps() {
     const json::Value* ops = root_.Find("ops");
     if (ops != nullptr && ops->AsList() == nullptr) {
-      return Fault("ops", *ops, fmt::format("a list of {}", fmt::join(kOpNames, ", ")));
+      return Fault("ops", *ops, fmt::format("a list of {}", NamesOfOps()));
     }
     const json::Value::List none;
     for (const json::Value& item : ops == nullptr ? none : *ops->AsList()) {
       const std::string* name = item.AsText();
       const std::optional<Op> op = name == nullptr ? std::nullopt : OpNamed(*name);
       if (!op) {
-        config_.warnings.push_back(fmt::format("ops: {} is left out (expected {})", Shown(item),
-                                               fmt::join(kOpNames, ", ")));
+        config_.warnings.push_back(
+            fmt::format("ops: {} is left out (expected {})", Shown(item), NamesOfOps()));
       } else if (std::ranges::find(config_.ops, *op) != config_.ops.end()) {
         config_.warnings.push_back(fmt::format("ops: {} stands there twice", *name));
       } else {
         config_.ops.push_back(*op);
       }
+    }
+    if (ops != nullptr && config_.ops.empty()) {
+      config_.warnings.emplace_back("ops: names no statistic; norm is taken");
     }
     if (config_.ops.empty()) config_.ops = {Op::kNorm};
     for (const Op op : {Op::kShape, Op::kDType}) {
@@ -389,14 +423,26 @@ class ConfigReader {
   void ReadFormat() {
     const json::Value* value = root_.Find("format");
     if (value == nullptr) return;
-    using Format = MonitorConfig::Format;
     const std::string text = value->AsText() == nullptr ? "" : *value->AsText();
-    if (text == "csv" || text == "tensorboard" || text == "api") {
-      config_.format = text == "csv"   ? Format::kCsv
-                       : text == "api" ? Format::kApi
-                                       : Format::kTensorBoard;
-    } else {
-      Fault("format", *value, R"("csv", "tensorboard" or "api")");
+    const auto found = std::ranges::find(MonitorConfig::kFormats, text);
+    if (found == MonitorConfig::kFormats.end()) {
+      return Fault("format", *value, R"("csv", "tensorboard", "sqlite" or "api")");
+    }
+    config_.format = static_cast<MonitorConfig::Format>(found - MonitorConfig::kFormats.begin());
+    if (config_.format == MonitorConfig::Format::kSqlite) TellOpsWithoutColumn();
+  }
+
+  void TellOpsWithoutColumn() {
+    constexpr std::string_view kColumns = "norm, min, max, zeros, nans, mean";
+    if (std::ranges::none_of(config_.ops, HasTrendColumn)) {
+      faults_.push_back(fmt::format(
+          "ops: none of them has a column in a database (expected one of {})", kColumns));
+    }
+    for (const Op op : config_.ops) {
+      if (HasTrendColumn(op)) continue;
+      config_.warnings.push_back(
+          fmt::format("ops: {} has no column in a database and is left out (expected {})",
+                      NameOf(op), kColumns));
     }
   }
 
@@ -406,6 +452,15 @@ class ConfigReader {
           "forward_only and backward_only are both set: no activation is watched");
     }
     if (config_.targets.empty() && config_.activations) config_.watches_all_modules = true;
+    if (config_.adam_updates && config_.format != MonitorConfig::Format::kTensorBoard) {
+      config_.adam_updates = false;
+      config_.warnings.emplace_back(
+          "ur_distribution: ignored, pictures are written with \"format\": \"tensorboard\" only");
+    }
+    if (config_.features.enable && config_.format == MonitorConfig::Format::kSqlite) {
+      config_.warnings.emplace_back(
+          "recording_l2_features: a database has no place for features; they are not written");
+    }
     if (config_.stack_info && config_.format != MonitorConfig::Format::kCsv) {
       config_.warnings.emplace_back("stack_info: written with format csv only");
     }
@@ -430,17 +485,20 @@ Result<json::Value> ParseConfigObject(std::string_view text, const std::string& 
                fmt::format("{}: holds {} (expected an object)", path, Shown(*root)));
 }
 
-Error FaultsOf(const std::string& path, const std::vector<std::string>& faults) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: {}\n  {}", path, CountText(faults.size(), "fault"),
-                           fmt::join(faults, "\n  ")));
+Error FaultsOf(const std::string& path, std::vector<std::string> faults,
+               const std::vector<std::string>& warnings) {
+  const size_t count = faults.size();
+  for (const std::string& one : warnings) faults.push_back("warning: " + one);
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: {}\n  {}", path, CountText(count, "fault"), fmt::join(faults, "\n  ")));
 }
 
 Result<MonitorConfig> ParseMonitorConfig(std::string_view text, const std::string& path) {
   PL_TRY_ASSIGN(const json::Value root, ParseConfigObject(text, path));
   MonitorConfig config;
   const std::vector<std::string> faults = ConfigReader(root, path, &config).Read();
-  if (!faults.empty()) return FaultsOf(path, faults);
+  if (!faults.empty()) return FaultsOf(path, faults, config.warnings);
   return config;
 }
 
@@ -448,6 +506,23 @@ Result<MonitorConfig> ReadMonitorConfig(const std::string& path) {
   auto text = ReadFile(path);
   if (!text) return text.error();
   return ParseMonitorConfig(*text, path);
+}
+
+std::vector<MonitorKind> FeaturesOf(const MonitorConfig& config, int64_t stage,
+                                    std::span<const std::string> names) {
+  std::vector<MonitorKind> kinds;
+  if (!config.features.enable) return kinds;
+  for (const auto& entry : config.features.targets) {
+    const MonitorKind kind = entry.first;
+    const std::vector<std::string>& targets = entry.second;
+    const bool takes_all = targets.empty() && kind == MonitorKind::kLinearFeature;
+    const bool is_named = std::ranges::any_of(names, [&](const std::string& name) {
+      return std::ranges::find(targets, name) != targets.end() ||
+             std::ranges::find(targets, fmt::format("{}:{}", stage, name)) != targets.end();
+    });
+    if (takes_all || is_named) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 std::string SquashName(std::string_view name, MonitorConfig::Squash squash) {

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +54,10 @@ struct SecondForm {
 };
 
 struct MonitorConfig {
-  enum class Format : uint8_t { kCsv, kTensorBoard, kApi };
+  enum class Format : uint8_t { kCsv, kTensorBoard, kSqlite, kApi };
+  // By Format.
+  static constexpr std::array<std::string_view, 4> kFormats = {"csv", "tensorboard", "sqlite",
+                                                               "api"};
   // How names of parameters and modules are shortened.
   enum class Squash : uint8_t { kNone, k122, kLatest };
 
@@ -64,6 +69,7 @@ struct MonitorConfig {
   bool activations = false, forward_only = false, backward_only = false;
   bool gradients = false, moments = false, parameters = false, directions = false;
   bool updated_parameters = false;  // param_origin and param_updated in place of param
+  bool adam_updates = false;        // ur_distribution; with kTensorBoard alone
   bool all_elements = false;        // every tensor of a module's inputs and outputs
   bool micro_batch_gradients = false;
   bool stack_info = false, print_struct = false;
@@ -72,6 +78,11 @@ struct MonitorConfig {
     std::vector<std::string> code_lines;  // regular expressions
   };
   Communication communication;
+  struct Features {  // of single layers (watch/live/layer_features.h)
+    bool enable = false, is_batch_first = false;
+    std::map<MonitorKind, std::vector<std::string>> targets;  // names of modules
+  };
+  Features features;
   std::vector<AlertRule> alerts;
   bool dumps_alerts = false;
   std::vector<Op> ops;
@@ -103,9 +114,16 @@ Result<MonitorConfig> ParseSecondForm(std::string_view text, const std::string& 
                                       std::string_view framework);
 Result<MonitorConfig> ReadSecondForm(const std::string& path, std::string_view framework);
 
-// Of both: the object in the text of a file, and the error that tells its faults.
+// Of both: the object in the text of a file, and the error that tells its faults, and behind them
+// what would have been warned of.
 Result<json::Value> ParseConfigObject(std::string_view text, const std::string& path);
-Error FaultsOf(const std::string& path, const std::vector<std::string>& faults);
+Error FaultsOf(const std::string& path, std::vector<std::string> faults,
+               const std::vector<std::string>& warnings);
+
+// Which features are asked for of a module of that stage with any of these names. An empty list
+// asks for those of every matrix (kLinearFeature), or for none.
+std::vector<MonitorKind> FeaturesOf(const MonitorConfig& config, int64_t stage,
+                                    std::span<const std::string> names);
 
 // The shortened name. The first rule that is found in it counts:
 //   k122     behind "layer(s)." or "embedding(s).", from "final", "output" or "norm" on

@@ -32,6 +32,16 @@ TEST(MonitorConfig, EveryFaultIsToldAtOnce) {
   }
 }
 
+TEST(MonitorConfig, WarningsStandBehindTheFaults) {
+  const auto config =
+      ParseMonitorConfig(R"({"eps": 1, "wg_distributon": true, "ops": []})", "c.json");
+  ASSERT_FALSE(config);
+  const std::string& message = config.error().message();
+  EXPECT_EQ(message.find("c.json: 1 fault\n  eps: is 1"), 0U) << message;
+  EXPECT_NE(message.find("warning: wg_distributon: unknown key"), std::string::npos) << message;
+  EXPECT_NE(message.find("warning: ops: names no statistic"), std::string::npos) << message;
+}
+
 TEST(MonitorConfig, ReadsWhatIsGiven) {
   const auto config = ParseMonitorConfig(
       R"({"targets": {"fc": {"input": "tuple[2]:1", "output": "tensor"}}, "xy_distribution": true,

@@ -321,7 +321,7 @@ Result<MonitorConfig> ParseSecondForm(std::string_view text, const std::string& 
   PL_TRY_ASSIGN(const json::Value root, ParseConfigObject(text, path));
   MonitorConfig config;
   const std::vector<std::string> faults = SecondFormReader(root, &config).Read(framework);
-  if (!faults.empty()) return FaultsOf(path, faults);
+  if (!faults.empty()) return FaultsOf(path, faults, config.warnings);
   return config;
 }
 

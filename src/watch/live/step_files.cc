@@ -20,6 +20,7 @@
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "formats/table/event_file.h"
+#include "watch/live/heat_map.h"
 
 namespace plumbline::watch {
 namespace {
@@ -120,10 +121,15 @@ class CsvSink : public StepSink {
     return files_[static_cast<size_t>(kind)].Append(path, block, Header(kind), RowsOf(kind, rows));
   }
 
+  [[nodiscard]] std::span<const Op> OpsOf(MonitorKind kind) const {
+    const std::span<const Op> own = FeatureOps(kind);
+    return own.empty() ? std::span(form_.ops) : own;
+  }
+
   [[nodiscard]] std::string Header(MonitorKind kind) const {
     std::string header =
         HasMicroStep(kind, form_) ? "vpp_stage,name,step,micro_step" : "vpp_stage,name,step";
-    for (const Op op : form_.ops) header += fmt::format(",{}", NameOf(op));
+    for (const Op op : OpsOf(kind)) header += fmt::format(",{}", NameOf(op));
     return header + "\n";
   }
 
@@ -135,7 +141,7 @@ class CsvSink : public StepSink {
       csv::AppendExactly(row->name->text, text);
       fmt::format_to(std::back_inserter(text), ",{}", rows.step);
       if (has_micro_step) fmt::format_to(std::back_inserter(text), ",{}", row->micro_step);
-      for (const Op op : form_.ops) {
+      for (const Op op : OpsOf(kind)) {
         text += ',';
         AppendOp(op, *row, form_, text);
       }
@@ -243,12 +249,19 @@ class EventSink : public StepSink {
     for (const MonitorKindInfo& info : kMonitorKinds) {
       for (const Row& row : rows.of(info.kind)) {
         const std::string tag = TagOf(info.kind, row, rank_);
-        for (const Op op : ops_) {
+        const std::span<const Op> own = FeatureOps(info.kind);
+        for (const Op op : own.empty() ? std::span<const Op>(ops_) : own) {
           if (static_cast<size_t>(op) >= kNumberOps) continue;
           writer_.AddScalar(fmt::format("{}_{}", tag, NameOf(op)),
                             static_cast<float>(row.values.of(op)));
         }
       }
+    }
+    for (const AdamRow& row : rows.adam) {
+      const std::string tag =
+          fmt::format("{}:{}/rank{}/adam", row.name->vpp_stage, row.name->text, rank_);
+      PL_TRY(AddPicture(tag + "_update", rows.step, row.histograms.update));
+      PL_TRY(AddPicture(tag + "_ratio", rows.step, row.histograms.ratio));
     }
     return writer_.EndStep(rows.step, SecondsSince1970());
   }
@@ -256,9 +269,19 @@ class EventSink : public StepSink {
   [[nodiscard]] uint64_t bytes() const override { return writer_.bytes(); }
 
  private:
+  Status AddPicture(const std::string& tag, int64_t step, const Histogram& counts) {
+    std::vector<HeatColumn>& columns = heat_maps_[tag];
+    if (columns.size() == kHeatMapColumns) columns.erase(columns.begin());
+    columns.push_back({step, counts});
+    PL_TRY_ASSIGN(const std::string png, HeatMapOf(columns));
+    writer_.AddImage(tag, png, kHeatMapWidth, kHeatMapHeight);
+    return {};
+  }
+
   event_file::LiveWriter writer_;
   std::vector<Op> ops_;
   int64_t rank_;
+  std::unordered_map<std::string, std::vector<HeatColumn>> heat_maps_;  // by tag
 };
 
 // The text of a csv file without the rows of steps from `step` on. The third cell is the step.

@@ -34,12 +34,14 @@ std::unique_ptr<StepSink> NewCsvSink(std::string directory, CsvForm form);
 // end with CRLF, numbers are not rounded; `config` has a second form.
 std::unique_ptr<StepSink> NewSecondSink(std::string directory, const MonitorConfig& config,
                                         int64_t rank);
-// "{output}/rank_{rank}", or the next free one of "rank_{rank}_2", ... where another run has written
-// csv files: `warning` says so. kIo.
+// "{output}/rank_{rank}", or the next free one of "rank_{rank}_2", ... where another run has
+// written csv files: `warning` says so. kIo.
 Result<std::string> MakeSecondDirectory(const std::string& output, int64_t rank,
                                         std::string* warning);
 
-// One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". kIo.
+// One event file in `directory`, for rank `rank`; tags "{TagOf()}_{op}". Histograms of Adam are
+// pictures of the last kHeatMapColumns steps (watch/live/heat_map.h), tags
+// "{stage}:{name}/rank{R}/adam_update" and "/adam_ratio". kIo, kInternal (no memory for a picture).
 Result<std::unique_ptr<StepSink>> NewEventSink(const std::string& directory, std::vector<Op> ops,
                                                int64_t rank);
 

@@ -10,6 +10,7 @@
 
 #include "formats/table/monitor_kinds.h"
 #include "plumbline/result.h"
+#include "watch/live/adam_update.h"
 #include "watch/live/tensor_values.h"
 
 namespace plumbline::watch {
@@ -29,9 +30,16 @@ struct Row {
   TensorValues values;
 };
 
+// How the optimizer moves a parameter.
+struct AdamRow {
+  const WatchedName* name = nullptr;
+  AdamHistograms histograms;
+};
+
 struct StepRows {
   int64_t step = 0;
   std::array<std::vector<Row>, kMonitorKindCount> rows;
+  std::vector<AdamRow> adam;
 
   [[nodiscard]] const std::vector<Row>& of(MonitorKind kind) const {
     return rows[static_cast<size_t>(kind)];

@@ -3,48 +3,50 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
-#include "kernels/kernel_table.h"
-#include "tensor/block_gather.h"
+#include "watch/live/elements.h"
 
 namespace plumbline::watch {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-int SignOf(float x) { return (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); }
-
-// Elements of a view as float32, part by part.
-class Floats {
- public:
-  explicit Floats(const TensorView& view) : dtype_(view.dtype), gather_(view, scratch_) {}
-
-  // The next elements, at most `most`; empty at the end.
-  std::span<const float> Next(size_t most) {
-    if (chunk_.empty()) chunk_ = gather_.Next();
-    const size_t element = InfoOf(dtype_).size_bytes;
-    const size_t count = std::min({most, chunk_.size() / element, kPart});
-    kernels::ActiveTable().to_float(dtype_, chunk_.data(), count, wide_);
-    chunk_ = chunk_.subspan(count * element);
-    return {wide_, count};
-  }
-
- private:
-  static constexpr size_t kPart = 4096;
-  DType dtype_;
-  alignas(64) std::byte scratch_[size_t{16} << 10];
-  alignas(64) float wide_[kPart];
-  BlockGather gather_;
-  std::span<const std::byte> chunk_;
-};
+int SignOf(double x) { return (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0); }
 
 }  // namespace
 
 std::optional<Op> OpNamed(std::string_view name) {
   const auto found = std::ranges::find(kOpNames, name);
-  if (found == kOpNames.end() || name == NameOf(Op::kDigest)) return std::nullopt;
-  return static_cast<Op>(found - kOpNames.begin());
+  const auto op = static_cast<Op>(found - kOpNames.begin());
+  if (found == kOpNames.end() || (op >= Op::kDigest && op < Op::kShape)) return std::nullopt;
+  return op;
+}
+
+std::string NamesOfOps() {
+  std::string names;
+  for (const std::string_view name : kOpNames) {
+    if (OpNamed(name)) names.append(names.empty() ? "" : ", ").append(name);
+  }
+  return names;
+}
+
+std::span<const Op> FeatureOps(MonitorKind kind) {
+  static constexpr std::array<Op, 6> kAll = {Op::kEntropy,          Op::kSoftmaxMax,
+                                             Op::kStableRank,       Op::kKernelNorm,
+                                             Op::kRouterSimilarity, Op::kTokenEntropy};
+  const std::span<const Op> all(kAll);
+  switch (kind) {
+    case MonitorKind::kAttentionFeature:
+      return all.subspan(0, 2);
+    case MonitorKind::kLinearFeature:
+      return all.subspan(2, 2);
+    case MonitorKind::kRouterWeightFeature:
+      return all.subspan(4, 1);
+    case MonitorKind::kRouterLogitFeature:
+      return all.subspan(5, 1);
+    default:
+      return {};
+  }
 }
 
 TensorValues NoValues() {
@@ -98,20 +100,10 @@ double SignAgreement(const TensorView& gradient, const TensorView& momentum) {
                           InfoOf(momentum.dtype).kind == DTypeKind::kComplex;
   if (is_complex || count != momentum.element_count()) return kNaN;
   if (count == 0) return 1;
-  Floats first(gradient);
-  Floats second(momentum);
-  std::span<const float> one, other;
   int64_t agreement = 0;
-  for (int64_t left = count; left > 0;) {
-    if (one.empty()) one = first.Next(static_cast<size_t>(left));
-    if (other.empty()) other = second.Next(static_cast<size_t>(left));
-    const size_t part = std::min(one.size(), other.size());
-    if (part == 0) return kNaN;
+  VisitPairs(gradient, momentum, [&](const double* one, const double* other, size_t part) {
     for (size_t i = 0; i < part; ++i) agreement += SignOf(one[i]) * SignOf(other[i]);
-    one = one.subspan(part);
-    other = other.subspan(part);
-    left -= static_cast<int64_t>(part);
-  }
+  });
   return (static_cast<double>(agreement) / static_cast<double>(count) + 1) / 2;
 }
 

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/table/monitor_kinds.h"
 #include "kernels/tensor_scan.h"
 #include "plumbline/tensor.h"
 
@@ -26,16 +28,41 @@ enum class Op : uint8_t {
   kId,
   kMean,
   kInfs,
-  kDigest,  // of a sample, see watch/live/sample.h; no statistic that a configuration may name
+  kDigest,   // of a sample, see watch/live/sample.h; no statistic that a configuration may name
+  kEntropy,  // from here on of single layers, see watch/live/layer_features.h; likewise
+  kSoftmaxMax,
+  kStableRank,
+  kKernelNorm,
+  kRouterSimilarity,
+  kTokenEntropy,
   kShape,
   kDType
 };
-inline constexpr std::array<std::string_view, 11> kOpNames = {
-    "norm", "min", "max", "zeros", "nans", "id", "mean", "infs", "digest", "shape", "dtype"};
-inline constexpr size_t kNumberOps = 9;  // those before kShape are numbers
+inline constexpr std::array<std::string_view, 17> kOpNames = {"norm",
+                                                              "min",
+                                                              "max",
+                                                              "zeros",
+                                                              "nans",
+                                                              "id",
+                                                              "mean",
+                                                              "infs",
+                                                              "digest",
+                                                              "entropy",
+                                                              "softmax_max",
+                                                              "sr",
+                                                              "kernel_norm",
+                                                              "router_weight_similarity",
+                                                              "per_token_expert_entropy",
+                                                              "shape",
+                                                              "dtype"};
+inline constexpr size_t kNumberOps = 15;  // those before kShape are numbers
 
 constexpr std::string_view NameOf(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+// Of those that a configuration may name.
 std::optional<Op> OpNamed(std::string_view name);
+std::string NamesOfOps();
+// The columns of a kind that has its own, in their order; empty for the others.
+std::span<const Op> FeatureOps(MonitorKind kind);
 
 // Numbers by op; NaN where the op says nothing of this tensor.
 struct TensorValues {

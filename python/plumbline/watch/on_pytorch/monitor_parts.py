@@ -14,7 +14,7 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.pytorch.module_hooks import new_autograd
-from plumbline.watch.monitor_parts import Handle
+from plumbline.watch.monitor_parts import AdamRule, Handle
 from plumbline.watch.on_pytorch.communication import MonitoredCommunication
 
 # Attributes of Megatron's optimizers: parameters in low precision, and what the state belongs to.
@@ -109,13 +109,13 @@ class TorchMonitorParts:
         return parameter.grad if main is None else main
 
     def moments(self, parameter: Any, optimizer: Any) -> tuple[Any, Any]:
-        for member in getattr(optimizer, "chained_optimizers", [optimizer]):
-            states = getattr(member, "state", None) or getattr(
-                getattr(member, "optimizer", None), "state", {})
-            state = states.get(_state_owner(parameter, member))
-            if state:
-                return state.get("exp_avg"), state.get("exp_avg_sq")
-        return None, None
+        _, state = _state_of(parameter, optimizer)
+        return state.get("exp_avg"), state.get("exp_avg_sq")
+
+    def adam_rules(self, parameters: list[Any], optimizer: Any) -> list[AdamRule | None]:
+        groups = {id(one): group for member in _members(optimizer)
+                  for group in getattr(member, "param_groups", ()) for one in group["params"]}
+        return [_adam_rule(one, optimizer, groups) for one in parameters]
 
     def is_duplicate(self, parameter: Any, tp_group: Any, dp_group: Any) -> bool:
         if dp_group is not None and dist.get_rank(dp_group) != 0:
@@ -125,6 +125,33 @@ class TorchMonitorParts:
 
     def scalar(self, number: float) -> torch.Tensor:
         return torch.tensor(number, dtype=torch.float64)
+
+
+def _members(optimizer: Any) -> list[Any]:
+    """The optimizers whose states are looked at: Megatron's wrap one and chain several."""
+    chained = getattr(optimizer, "chained_optimizers", [optimizer])
+    return [one if getattr(one, "state", None) else getattr(one, "optimizer", one)
+            for one in chained]
+
+
+def _state_of(parameter: Any, optimizer: Any) -> tuple[Any, dict[str, Any]]:
+    """What the optimizer keeps for a parameter, and what it keeps it by; empty: nothing yet."""
+    chained = getattr(optimizer, "chained_optimizers", [optimizer])
+    for outer, member in zip(chained, _members(optimizer), strict=True):
+        owner = _state_owner(parameter, outer)
+        state = getattr(member, "state", {}).get(owner)
+        if state:
+            return owner, state
+    return parameter, {}
+
+
+def _adam_rule(parameter: Any, optimizer: Any, groups: dict[int, Any]) -> AdamRule | None:
+    owner, state = _state_of(parameter, optimizer)
+    group = groups.get(id(owner), {})
+    step, betas, eps = state.get("step", group.get("step")), group.get("betas"), group.get("eps")
+    if step is None or betas is None or eps is None or step < 1:
+        return None
+    return float(betas[0]), float(betas[1]), float(eps), float(step)
 
 
 def _state_owner(parameter: Any, optimizer: Any) -> Any:

@@ -1,9 +1,10 @@
 // Letters for pictures: the printable characters of ASCII, 5 by 7 pixels each.
 
-#ifndef PLUMBLINE_WATCH_PLOT_FONT_H_
-#define PLUMBLINE_WATCH_PLOT_FONT_H_
+#ifndef PLUMBLINE_FORMATS_IMAGE_PLOT_FONT_H_
+#define PLUMBLINE_FORMATS_IMAGE_PLOT_FONT_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace plumbline::plot_font {
 
@@ -36,6 +37,20 @@ constexpr bool IsSet(char letter, int x, int y) {
   return (kGlyphs[known - ' '] >> (34 - y * kWidth - x) & 1) != 0;
 }
 
+// Calls put(right, down) for every pixel of a line of text, counted from its upper left corner.
+template <class Put>
+void Draw(std::string_view text, const Put& put) {
+  int left = 0;
+  for (const char letter : text) {
+    for (int y = 0; y < kHeight; ++y) {
+      for (int x = 0; x < kWidth; ++x) {
+        if (IsSet(letter, x, y)) put(left + x, y);
+      }
+    }
+    left += kAdvance;
+  }
+}
+
 }  // namespace plumbline::plot_font
 
-#endif  // PLUMBLINE_WATCH_PLOT_FONT_H_
+#endif  // PLUMBLINE_FORMATS_IMAGE_PLOT_FONT_H_
