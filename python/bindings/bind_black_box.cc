@@ -91,7 +91,7 @@ nb::object NewBlackBox(const nb::dict& framework, const std::string& output,
   config.ops = watch::BlackBoxOps();
   const watch::MonitorPlace place{output, {rank.value_or(0), 0, {}}, rank, 0};
   std::string warning;
-  std::string directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &warning));
+  std::string directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, nullptr, &warning));
   auto sink = std::make_unique<watch::BlackBoxSink>(directory, steps);
   auto* raw_sink = sink.get();
   auto monitor = std::make_unique<watch::Monitor>(config, place.alerts, std::move(sink), "", 0);

@@ -19,7 +19,6 @@
 #include "errors.h"
 #include "live_monitor.h"
 #include "watch/live/step_files.h"
-#include "watch/live/trend_sink.h"
 
 namespace nb = nanobind;
 
@@ -161,6 +160,12 @@ void BindMonitorPlace(nb::module_& m) {
           nb::arg("goes_on"));
 }
 
+// Loads SQLite.
+const watch::TrendModule& Trend() {
+  const nb::object module = nb::module_::import_("plumbline._compare").attr("_trend_output");
+  return *static_cast<const watch::TrendModule*>(nb::cast<nb::capsule>(module).data());
+}
+
 struct Made {
   std::string directory, warning;
   bool is_appended = false;  // to what an earlier process wrote
@@ -178,16 +183,17 @@ std::unique_ptr<watch::StepSink> NewSink(const MonitorConfig& config,
     }
     return watch::NewSecondSink(made->directory, config, rank);
   }
+  const bool needs_database = config.format == MonitorConfig::Format::kSqlite;
+  const watch::TrendModule* const trend = needs_database ? &Trend() : nullptr;
   if (made->directory.empty()) {
-    made->directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &made->warning));
+    made->directory =
+        ValueOrRaise(watch::MakeMonitorDirectory(config, place, trend, &made->warning));
     made->is_appended = !config.append_from.empty() && made->warning.empty();
   }
   if (config.format == MonitorConfig::Format::kTensorBoard) {
     return ValueOrRaise(watch::NewEventSink(made->directory, config.ops, rank));
   }
-  if (config.format == MonitorConfig::Format::kSqlite) {
-    return ValueOrRaise(watch::NewTrendSink(made->directory, config, place.rank.value_or(0)));
-  }
+  if (trend != nullptr) return ValueOrRaise(trend->open(made->directory, config, rank));
   return watch::NewCsvSink(made->directory, {config.ops, config.digits, config.steps_per_file,
                                              config.micro_batch_gradients});
 }

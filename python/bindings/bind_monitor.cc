@@ -13,6 +13,7 @@
 #include "file_path.h"
 #include "watch/grad_similarity.h"
 #include "watch/monitor_to_tensorboard.h"
+#include "watch/trend_sink.h"
 
 namespace nb = nanobind;
 
@@ -64,6 +65,7 @@ void BindGradients(nb::module_& m) {
 
 void BindMonitor(nb::module_& m) {
   BindGradients(m);
+  m.attr("_trend_output") = nb::capsule(&watch::kTrendModule, "plumbline.TrendModule");
   m.def(
       "monitor_to_tensorboard",
       [](const FilePath& data, const FilePath& output, std::string time_start, std::string time_end,

@@ -8,7 +8,6 @@
 #include "base/file/file.h"
 #include "formats/table/monitor_directory.h"
 #include "watch/live/step_files.h"
-#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -38,14 +37,14 @@ Result<std::string> DirectoryToAppend(const MonitorConfig& config, const std::st
 }  // namespace
 
 Result<std::string> MakeMonitorDirectory(const MonitorConfig& config, const MonitorPlace& place,
-                                         std::string* warning) {
+                                         const TrendModule* trend, std::string* warning) {
   const int64_t rank = place.rank.value_or(0);
   PL_TRY(MakeDirectories(place.output));
   if (!config.append_from.empty()) {
     PL_TRY_ASSIGN(const std::string found, DirectoryToAppend(config, place.output, rank));
     if (!found.empty()) {
       PL_TRY(TrimSteps(found, place.first_step));
-      PL_TRY(TrimTrend(found, rank, place.first_step));
+      if (trend != nullptr) PL_TRY(trend->trim(found, rank, place.first_step));
       return found;
     }
     *warning = fmt::format(

@@ -35,11 +35,20 @@ struct MonitorPlace {
   bool goes_on = false;         // after a change of the configuration
 };
 
+// What writes the trend viewer's database. It is in a module of its own, watch/trend_sink.h: SQLite
+// is loaded into the trainings alone that ask for it.
+struct TrendModule {
+  Result<std::unique_ptr<StepSink>> (*open)(const std::string& directory,
+                                            const MonitorConfig& config, int64_t rank);
+  Status (*trim)(const std::string& directory, int64_t rank, int64_t step);
+};
+
 // "{output}/{MonDD_HH-MM-SS}-rank{R}-{8 hex}", in the time of Asia/Shanghai as upstream has it; or,
 // with MonitorConfig::append_from, the latest one of this rank between both times. `warning` says
 // why there was none. kIo, kInvalidArgument (times).
+// `trend` is needed for Format::kSqlite alone.
 Result<std::string> MakeMonitorDirectory(const MonitorConfig& config, const MonitorPlace& place,
-                                         std::string* warning);
+                                         const TrendModule* trend, std::string* warning);
 
 // Add() and Commit() are called by the training, under the program's lock; files are written by a
 // thread of its own, one step behind at most. What fails is kept for TakeProblem() and never comes

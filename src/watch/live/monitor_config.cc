@@ -14,8 +14,8 @@
 #include "base/file/file.h"
 #include "base/text/number_text.h"
 #include "config/options.h"
+#include "formats/table/monitor_trend.h"
 #include "watch/live/rule_list.h"
-#include "watch/live/trend_sink.h"
 
 namespace plumbline::watch {
 namespace {
@@ -64,6 +64,12 @@ std::string Shown(const json::Value& value) {
   std::string text = value.Text();
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
   return text;
+}
+
+// Whether the trend viewer's database has a column for it.
+bool HasTrendColumn(Op op) {
+  return std::ranges::find(monitor_trend::kStatistics, NameOf(op)) !=
+         monitor_trend::kStatistics.end();
 }
 
 // Reads one document and collects what is wrong with it.

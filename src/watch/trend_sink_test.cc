@@ -1,4 +1,4 @@
-#include "watch/live/trend_sink.h"
+#include "watch/trend_sink.h"
 
 #include <gtest/gtest.h>
 

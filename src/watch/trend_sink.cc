@@ -1,4 +1,4 @@
-#include "watch/live/trend_sink.h"
+#include "watch/trend_sink.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 monitor_trend::Contents ContentsOf(const MonitorConfig& config) {
   std::set<std::string, std::less<>> statistics;
   for (const Op op : config.ops) {
-    if (HasTrendColumn(op)) statistics.emplace(NameOf(op));
+    if (monitor_trend::IsStatistic(NameOf(op))) statistics.emplace(NameOf(op));
   }
   monitor_trend::Contents contents;
   const auto add = [&](bool is_watched, std::initializer_list<MonitorKind> kinds) {
@@ -75,8 +75,6 @@ class TrendSink : public StepSink {
 };
 
 }  // namespace
-
-bool HasTrendColumn(Op op) { return monitor_trend::IsStatistic(NameOf(op)); }
 
 Result<std::unique_ptr<StepSink>> NewTrendSink(const std::string& directory,
                                                const MonitorConfig& config, int64_t rank) {
