@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "load/rank_directories.h"
+#include "plumbline/compare_options.h"
 #include "plumbline/result.h"
+#include "view/graph_report.h"
 #include "view/node_stacks.h"
 
 namespace plumbline::view {
@@ -22,27 +23,20 @@ struct GraphFileOptions {
   StackForm stacks = StackForm::kFull;
   load::RankFilter filter{};
   bool grades_overflow = false;
-  int threads = 0;  // 0: one per core
+  // Of a comparison: how calls are paired, noise_path, and threads of all work.
+  CompareOptions compare{};
   // How many ranks are done, of how many; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress{};
 };
 
-struct GraphFileReport {
-  std::vector<std::string> files;  // written
-  uint64_t nodes = 0, ranks = 0, steps = 0;
-  int64_t micro_steps = 0;  // the most of one rank
-  uint64_t overflows = 0;   // nodes with a level
-  std::vector<std::string> notes;
-};
-
-// `path`: the directory of a rank, of ranks or of steps. Writes build_{time}.vis.db into the output
-// directory, or build_[step{S}_][rank{R}_]{time}.vis of each rank. Nothing that stands there is
-// replaced, and nothing is left of a file that could not be written. Errors: those of
-// FindRankPairs() and BuildGraph().
-Result<GraphFileReport> WriteGraphFiles(const std::string& path, const GraphFileOptions& options);
-
-// "graph of 240 nodes: 2 ranks, 1 step, 1 micro step".
-std::string GraphAnswer(const GraphFileReport& report);
+// `target`: the directory of a rank, of ranks or of steps; `golden`: another one of that kind to
+// compare with, or empty. Writes build_{time}.vis.db or compare_{time}.vis.db into the output
+// directory, or {build|compare}_[step{S}_][rank{R}_]{time}.vis of each rank. Ranks of one side
+// alone are left out, with a note. Nothing that stands there is replaced, and nothing is left of a
+// file that could not be written. Errors: those of FindRankPairs(), BuildGraph() and CompareRuns();
+// kNotFound when the two sides have no rank in common.
+Result<GraphFileReport> WriteGraphFiles(const std::string& target, const std::string& golden,
+                                        const GraphFileOptions& options);
 
 }  // namespace plumbline::view
 

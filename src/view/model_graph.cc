@@ -95,17 +95,6 @@ void BreakCircles(ModelGraph& graph) {
            graph.notes);
 }
 
-// Of a top-level node and all below it that have none yet.
-void SpreadMicroStep(Node& top, int64_t micro_step) {
-  std::vector<Node*> open = {&top};
-  while (!open.empty()) {
-    Node* const node = open.back();
-    open.pop_back();
-    node->micro_step = micro_step;
-    open.insert(open.end(), node->children.begin(), node->children.end());
-  }
-}
-
 // "prefix" and ".parameters_grad" or ".parameters_grad.2"; nothing for other names.
 std::optional<std::string_view> ModuleOfGradients(std::string_view name) {
   const size_t at = name.rfind(kGradients);
@@ -251,9 +240,19 @@ void NumberMicroSteps(const dump_json::CallTree& calls, ModelGraph& graph) {
       if (is_forward && was_backward) ++current;
       was_backward = !is_forward;
     }
-    SpreadMicroStep(*top, current);
+    SetMicroStep(current, *top);
   }
   graph.micro_steps = current + 1;
+}
+
+void SetMicroStep(int64_t micro_step, Node& top) {
+  std::vector<Node*> open = {&top};
+  while (!open.empty()) {
+    Node* const node = open.back();
+    open.pop_back();
+    node->micro_step = micro_step;
+    open.insert(open.end(), node->children.begin(), node->children.end());
+  }
 }
 
 std::vector<Node*> NodesInOrder(ModelGraph& graph) {

@@ -38,7 +38,7 @@ struct Node {
   NodeValues values{};
   std::optional<OverflowLevel> overflow{};
   // Of a comparison.
-  const Node* partner = nullptr;
+  Node* partner = nullptr;  // of the other graph
   std::optional<vis::Level> level{};
   std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
 };
@@ -80,6 +80,9 @@ void CollectApis(ModelGraph& graph);
 // The micro step of every node, and their number: as counted by the recorder, otherwise a new one
 // begins with the first forward module behind a backward one. `calls`: as of BuildTree().
 void NumberMicroSteps(const dump_json::CallTree& calls, ModelGraph& graph);
+
+// Of a node and all below it.
+void SetMicroStep(int64_t micro_step, Node& top);
 
 // Fills Node::order and returns the nodes in it.
 std::vector<Node*> NodesInOrder(ModelGraph& graph);

@@ -57,7 +57,8 @@ VIS_DIFFERENCES: list[KnownDifference] = [
     *(each for each in DB_DIFFERENCES if each is not MICRO_STEPS),
     KnownDifference(
         # 1.2.2 leaves these children where the recorder found them, and has no place for gradients.
-        key="repaired-tree", path=re.compile(r"^([^/]+/(upnode|subnodes/\d+|micro_step_id)|MicroSteps)$"),
+        key="repaired-tree",
+        path=re.compile(r"^([^/]+/(upnode|subnodes/\d+|micro_step_id)|MicroSteps)$"),
         accept=lambda ours, theirs: True),
     KnownDifference(
         # Of a transfer in a batch, 1.2.2 shows the tensor alone, under a name of its own.

@@ -26,7 +26,8 @@ INNER = "Module.block.layers.0.fc.Linear"
 # name -> parent. A forward and a backward pass, layers.0 run again by a checkpoint, a second pass.
 CONSTRUCT: dict[str, Any] = {
     "Tensor.a.0.forward": None, "Tensor.b.0.forward": None, "Functional.c.0.forward": None,
-    f"{INNER}.forward.0": f"{LAYER}.forward.0", f"{LAYER}.forward.0": "Module.block.Block.forward.0",
+    f"{INNER}.forward.0": f"{LAYER}.forward.0",
+    f"{LAYER}.forward.0": "Module.block.Block.forward.0",
     "Module.block.relu.ReLU.forward.0": "Module.block.Block.forward.0",
     "Module.block.Block.forward.0": None,
     "Torch.sum.0.forward": None,
@@ -73,11 +74,30 @@ def everything() -> dict[str, Any]:
     data[f"{INNER}.parameters_grad.1"] = {"weight": [tensor(9.0)]}
     stack = {name: [USER, "File /w/main.py, line 3, in main, \n run()"] for name in data
              if ".forward" in name}
-    stack[f"{LAYER}.forward.1"] = CHECKPOINT + [USER]
+    stack[f"{LAYER}.forward.1"] = [*CHECKPOINT, USER]
     stack["Tensor.a.0.forward"] = WRAPPED
-    return {"construct.json": CONSTRUCT, "stack.json": stack,
+    return {"construct.json": dict(CONSTRUCT), "stack.json": stack,
             "dump.json": {"task": "statistics", "level": "mix", "framework": "pytorch",
                           "dump_data_dir": None, "data": data}}
+
+
+def pair() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two recordings. In the first one a layer returns other numbers, another one another shape,
+    two more APIs stand between two modules in front, and one more API before the others."""
+    target, golden = everything(), everything()
+    data = target["dump.json"]["data"]
+    data[f"{INNER}.forward.0"]["output"] = [tensor(3.0)]
+    data["Module.block.relu.ReLU.forward.0"]["output"][0]["shape"] = [5]
+    first, second = "Module.first.M.forward.0", "Module.second.M.forward.0"
+    more = ("Torch.x.0.forward", "Torch.y.0.forward")
+    for files, names in ((target, (first, *more, second, "Tensor.extra.0.forward")),
+                         (golden, (first, second))):
+        for part, fill in (("construct.json", None), ("dump.json", _entry(first))):
+            table = files[part]["data"] if part == "dump.json" else files[part]
+            earlier = dict(table)
+            table.clear()
+            table.update({**dict.fromkeys(names, fill), **earlier})
+    return target, golden
 
 
 def write(directory: Path, files: dict[str, Any]) -> Path:
