@@ -354,7 +354,6 @@ class RowWriter {
 
   std::vector<std::string> Metrics() && {
     if (comparison_.mode == CompareMode::kTensor) AddTensorMetrics();
-    if (comparison_.mode == CompareMode::kStatistics) AddDifferences();
     AddGradConsistency();
     return std::move(cells_);
   }
@@ -495,7 +494,6 @@ class RowWriter {
 std::vector<NewestMetric> NewestMetricsOf(const Comparison& comparison, const ComparedRow& row) {
   std::vector<std::string_view> columns;
   if (comparison.mode == CompareMode::kTensor) Append(kTensor, columns);
-  if (comparison.mode == CompareMode::kStatistics) Append(kDifferences, columns);
   columns.push_back(kResult.front());
   std::vector<std::string> texts = RowWriter(comparison, row, false).Metrics();
   std::vector<NewestMetric> metrics;

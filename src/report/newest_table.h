@@ -35,8 +35,8 @@ struct NewestResult {
 // no readable data, NaN, infinities, no elements or nothing but zeros are warnings or errors.
 std::vector<NewestResult> NewestResultsOf(const Comparison& comparison, const ComparedCall& call);
 
-// The metrics of a row by their columns: differences or those of the tensors, none of digests; and
-// whether both sides require gradients ("Requires_grad Consistent").
+// Of mode tensor the metrics of the tensors by their columns; and whether both sides require
+// gradients ("Requires_grad Consistent").
 struct NewestMetric {
   std::string_view column;
   std::string text;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text/number_text.h"
 #include "compare/compared_rows.h"
 #include "measure/compared_row.h"
 #include "report/certainty.h"
@@ -97,6 +99,42 @@ RowAnswer AnswerOf(const ComparedCall& call, const ComparedRow& row) {
   return answer;
 }
 
+constexpr std::string_view kNoNumber = "N/A";
+constexpr std::string_view kDifferences[] = {"Max diff", "Min diff", "Mean diff", "L2norm diff"};
+constexpr std::string_view kRelative[] = {"MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr",
+                                          "NormRelativeErr"};
+
+std::string NumberText(const Metric& metric, std::string_view unit) {
+  const double* const number = std::get_if<double>(&metric);
+  if (number == nullptr) return std::string(kNoNumber);
+  return std::isnan(*number) ? "Nan" : PythonFloat(*number).append(unit);
+}
+
+// Differences of integers are integers.
+std::string DifferenceText(const Recorded& target, const Recorded& golden, const Metric& metric) {
+  const auto* const a = std::get_if<int64_t>(&target);
+  const auto* const b = std::get_if<int64_t>(&golden);
+  const double* const number = std::get_if<double>(&metric);
+  constexpr double kExact = 9007199254740992;  // 2^53: below it every integer is a double
+  const bool is_whole = a != nullptr && b != nullptr && number != nullptr;
+  if (!is_whole || !(std::abs(*number) < kExact)) return NumberText(metric, "");
+  return fmt::format("{}", static_cast<int64_t>(*number));
+}
+
+// The differences of the statistics of a row, as upstream's graphs have them.
+void AppendDifferences(const ComparedRow& row, const ValueForm& form, std::string& out) {
+  const StatisticDifferences differences = row.statistics();
+  for (size_t i = 0; i < std::size(kDifferences); ++i) {
+    const std::string text = DifferenceText(row.target->statistics[i], row.golden->statistics[i],
+                                            differences.difference[i]);
+    AppendField(kDifferences[i], ShownValue(text, form), false, out);
+  }
+  for (size_t i = 0; i < std::size(kRelative); ++i) {
+    const std::string text = NumberText(differences.relative_percent[i], "%");
+    AppendField(kRelative[i], ShownValue(text, form), false, out);
+  }
+}
+
 // Puts the rows of a comparison on the nodes of one graph.
 class RowPlacer {
  public:
@@ -134,6 +172,7 @@ class RowPlacer {
   [[nodiscard]] std::string Metrics(const ComparedCall& call, const ComparedRow& row) const {
     std::string out;
     if (row.golden) {
+      if (comparison_.mode == CompareMode::kStatistics) AppendDifferences(row, form_, out);
       for (const auto& [column, text] : report::NewestMetricsOf(comparison_, row)) {
         AppendField(column, ShownValue(text, form_), false, out);
       }

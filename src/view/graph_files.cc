@@ -218,37 +218,49 @@ bool AreStructures(const RecordedGraph& target, const RecordedGraph& golden) {
   return target.task == kStructureTask && golden.task == kStructureTask;
 }
 
-Result<BuiltRank> BuildPair(const RankPair& pair, const BuildOptions& build, int threads) {
+Result<BuiltRank> BuildPair(const RankPair& pair, const BuildOptions& build) {
   std::optional<Result<RecordedGraph>> target, golden;
-  RunWithThreads(threads, [&] {
-    RunBoth([&] { target = BuildGraph(pair.target->path, build); },
-            [&] { golden = BuildGraph(pair.golden->path, build); });
-  });
+  RunBoth([&] { target = BuildGraph(pair.target->path, build); },
+          [&] { golden = BuildGraph(pair.golden->path, build); });
   if (!*target) return target->error();
   if (!*golden) return golden->error();
   return BuiltRank{std::move(**target), std::move(**golden), RankAnswer{}};
 }
 
+// Fills the answer of a pair that was compared, and what its nodes show.
+void FillAnswer(const Comparison& comparison, const ValueForm& form, BuiltRank& rank) {
+  rank.answer->task = TaskOf(comparison.mode);
+  rank.answer->answer = FirstLine(comparison);
+  rank.answer->first_wrong_call = comparison.first_wrong_call;
+  rank.answer->is_complete = comparison.is_complete();
+  rank.answer->counts =
+      CompareGraphs(comparison, form, rank.target.graph, rank.golden->graph);
+}
+
 Result<BuiltRank> ComparePair(const RankPair& pair, const GraphFileOptions& options) {
   BuildOptions build = BuildOptionsOf(options);
-  const int threads = options.compare.threads;
-  const Result<Comparison> compared =
-      CompareRuns(pair.target->path, pair.golden->path, options.compare);
-  build.form.has_digests = compared && compared->mode == CompareMode::kDigest;
-  PL_TRY_ASSIGN(BuiltRank rank, BuildPair(pair, build, threads));
-  ModelGraph& target = rank.target.graph;
-  if (!compared) {
-    if (!AreStructures(rank.target, *rank.golden)) return compared.error();
+  std::optional<Result<BuiltRank>> built;
+  std::optional<Result<Comparison>> compared;
+  RunWithThreads(options.compare.threads, [&] {
+    RunBoth([&] { built = BuildPair(pair, build); },
+            [&] {
+              compared = CompareRuns(pair.target->path, pair.golden->path, options.compare);
+            });
+  });
+  if (!*built) return built->error();
+  BuiltRank& rank = **built;
+  if (!*compared) {
+    if (!AreStructures(rank.target, *rank.golden)) return compared->error();
     rank.answer->task = vis::kStructure;
-    rank.answer->counts = PairGraphs(target, rank.golden->graph);
-    return rank;
+    rank.answer->counts = PairGraphs(rank.target.graph, rank.golden->graph);
+    return std::move(rank);
   }
-  rank.answer->task = TaskOf(compared->mode);
-  rank.answer->answer = FirstLine(*compared);
-  rank.answer->first_wrong_call = compared->first_wrong_call;
-  rank.answer->is_complete = compared->is_complete();
-  rank.answer->counts = CompareGraphs(*compared, build.form, target, rank.golden->graph);
-  return rank;
+  if ((*compared)->mode == CompareMode::kDigest && !build.form.is_vis) {
+    build.form.has_digests = true;  // which only this mode shows
+    PL_TRY_ASSIGN(rank, BuildPair(pair, build));
+  }
+  FillAnswer(**compared, build.form, rank);
+  return std::move(rank);
 }
 
 // The ranks that both sides have; a note on the others.

@@ -44,6 +44,7 @@ bool IsWordByte(char c) {
 
 std::string WithNulls(std::string_view text) {
   constexpr std::string_view kNone = "None";
+  if (text.find_first_of("'N") == std::string_view::npos) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const bool is_none = text.substr(i).starts_with(kNone) && (i == 0 || !IsWordByte(text[i - 1])) &&
@@ -76,7 +77,12 @@ size_t LongDecimalAt(std::string_view text, size_t at) {
   return decimals > kDecimals ? whole + 1 + decimals : 0;
 }
 
-std::string WithShortDecimals(std::string_view text, bool is_within) {
+std::string WithShortDecimals(std::string text_to_change, bool is_within) {
+  const std::string_view text = text_to_change;
+  // Most texts hold no such number; of others than .vis one must be the whole text.
+  const size_t point = text.find('.');
+  if (point == std::string_view::npos || text.size() - point <= kDecimals) return text_to_change;
+  if (!is_within && DigitsAt(text, 0) != point) return text_to_change;
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const size_t length = LongDecimalAt(text, i);

@@ -21,7 +21,7 @@ from known_differences import KnownDifference
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
-from graph_dumps_for_viewers import config_of, everything, graph, only, read_db, write
+from graph_dumps_for_viewers import config_of, everything, graph, only, pair, read_db, write
 
 pytestmark = pytest.mark.upstream
 
@@ -33,6 +33,11 @@ MICRO_STEPS = KnownDifference(
     # One number for all ranks and steps: upstream's is that of the first rank that was written.
     key="micro-steps-of-all", path=re.compile(r"^micro_steps$"),
     accept=lambda ours, theirs: ours > theirs)
+
+OWN_WORDS = KnownDifference(
+    # The frames of a backward call whose forward call was not recorded.
+    key="own-words", path=re.compile(r"/stack_info/0$"),
+    accept=lambda ours, theirs: "forward" in str(ours) and "forward" in str(theirs))
 
 DB_DIFFERENCES: list[KnownDifference] = [
     KnownDifference(
@@ -46,11 +51,7 @@ DB_DIFFERENCES: list[KnownDifference] = [
         # The letters None become null also within words.
         key="none-within-words", path=re.compile(r"/(input|output)_data/[^/]+/\w+$"),
         accept=lambda ours, theirs: "None" in str(ours) and "null" in str(theirs)),
-    KnownDifference(
-        # The frames of a backward call whose forward call was not recorded: own words.
-        key="own-words", path=re.compile(r"/stack_info/0$"),
-        accept=lambda ours, theirs: "forward" in str(ours) and "forward" in str(theirs)),
-    MICRO_STEPS,
+    OWN_WORDS, MICRO_STEPS,
 ]
 
 VIS_DIFFERENCES: list[KnownDifference] = [
@@ -156,3 +157,67 @@ def test_every_node_of_the_older_file(tmp_path):
         assert unexplained(nodes, their_nodes, VIS_DIFFERENCES, used) == [], rank
         assert unexplained(own, upstream, VIS_DIFFERENCES, used) == [], rank
     assert used == {each.key for each in VIS_DIFFERENCES}
+
+
+# Of a comparison, besides: levels and their words are our verdicts, and groups of APIs pair by what
+# is in them.
+COMPARED: list[KnownDifference] = [
+    KnownDifference(
+        key="verdict", path=re.compile(r"/(precision_index|input_data/.*|output_data/.*)$"),
+        accept=lambda ours, theirs: True),
+    KnownDifference(
+        key="links", path=re.compile(r"/matched_node_link/\d+$"),
+        accept=lambda ours, theirs: theirs is None or "Apis_Between" in f"{ours}{theirs}"),
+    KnownDifference(
+        key="groups", path=re.compile(r"^Apis_Between_Modules\.\d+/matched_node_link/\d+$"),
+        accept=lambda ours, theirs: True),
+    OWN_WORDS,
+]
+METRICS = ("Max diff", "Min diff", "Mean diff", "L2norm diff", "MaxRelativeErr", "MinRelativeErr",
+           "MeanRelativeErr", "NormRelativeErr", "Requires_grad Consistent")
+
+
+def test_compared_rows_and_their_metrics(tmp_path):
+    python = upstream_python("26.2.0")
+    target, golden = (write(tmp_path / name, files)
+                      for name, files in zip(("target", "golden"), pair(), strict=True))
+    done = run([python.with_name("msprobe"), "graph_visualize", "-tp", target, "-gp", golden, "-o",
+                tmp_path / "theirs"], timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert graph(target, golden, "-o", tmp_path / "ours").returncode == 0
+    upstream, own = only(tmp_path / "theirs", "*.vis.db"), only(tmp_path / "ours", "*.vis.db")
+    used: set[str] = set()
+    for source in ("NPU", "Bench"):
+        ours, theirs = read_db(own, source), read_db(upstream, source)
+        assert list(ours) == list(theirs)
+        assert unexplained(ours, theirs, COMPARED, used) == []
+    assert used == {each.key for each in COMPARED}
+    compared = 0
+    ours, theirs = read_db(own), read_db(upstream)
+    for name, node in theirs.items():
+        for part in ("input_data", "output_data"):
+            for key, value in node[part].items():
+                mine = ours[name][part][key]
+                if "Max diff" in value and mine["Result"] in ("pass", "warning", "error"):
+                    compared += 1
+                    assert [mine[m] for m in METRICS] == [value[m] for m in METRICS], key
+    assert compared > 40
+    assert schema(own) == schema(upstream)
+    settings, their_settings = config_of(own), config_of(upstream)
+    for key in ("graph_type", "task", "micro_steps", "overflow_check", "rank_list", "step_list"):
+        assert settings[key] == their_settings[key]
+    colors, their_colors = (json.loads(each["node_colors"]) for each in (settings, their_settings))
+    assert [(color, band["value"], band["accuracy_level"]) for color, band in colors.items()] == [
+        (color, band["value"], band["accuracy_level"]) for color, band in their_colors.items()]
+
+
+def test_upstreams_own_reader_opens_ours(tmp_path):
+    files = everything()
+    place = write(tmp_path / "in", files)
+    assert graph(place, place, "-o", tmp_path / "out").returncode == 0
+    code = ("import sys; from msprobe.visualization.db_utils import DBActuator\n"
+            "with DBActuator(sys.argv[1]) as db: print(len(db.query_distributed_nodes_info()))")
+    path = only(tmp_path / "out", "*.vis.db")
+    done = run([upstream_python("26.2.0"), "-c", code, path], timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "2" in done.stdout.split()  # of each side one

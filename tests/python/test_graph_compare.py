@@ -1,5 +1,6 @@
-"""plumb graph of two recordings: what pairs, which levels nodes have, and that its answer is that of
-plumb compare."""
+"""plumb graph of two recordings: what pairs, which levels nodes have, and that its answer is that
+of plumb compare.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +56,10 @@ def test_first_wrong_call_is_red_and_the_rest_pairs(tmp_path):
     nodes = compared(tmp_path, *pair())
     wrong = nodes[f"{INNER}.forward.0"]
     assert wrong["precision_index"] == 1
-    assert message(wrong, "output").startswith("error: exceeds-noise: relative error 0.4, explained")
+    assert message(wrong, "output").startswith("error: exceeds-noise: relative error 0.4, expl")
     shown = wrong["output_data"][f"{INNER}.forward.0.output.0"]
-    assert (shown["Max diff"], shown["MaxRelativeErr"], shown["Result"]) == ("0.5", "20.0%", "error")
+    texts = [shown[key] for key in ("Max diff", "MaxRelativeErr", "Result")]
+    assert texts == ["0.5", "20.0%", "error"]
     other_form = nodes["Module.block.relu.ReLU.forward.0"]
     assert other_form["precision_index"] == 1
     assert "shape-differs" in message(other_form, "output")
@@ -123,7 +125,8 @@ def stored(root: Path, values: list[float], keep: bool = True) -> Path:
 
 
 def test_tensors(tmp_path):
-    sides = [stored(tmp_path / "a", [1.0, 2.0, 3.0, 5.0]), stored(tmp_path / "b", [1.0, 2.0, 3.0, 4.0])]
+    sides = [stored(tmp_path / "a", [1.0, 2.0, 3.0, 5.0]),
+             stored(tmp_path / "b", [1.0, 2.0, 3.0, 4.0])]
     done = graph(*sides, "-o", tmp_path / "out")
     assert done.returncode == 0 and done.stdout.startswith("first wrong call: Functional.linear")
     node = read_db(only(tmp_path / "out", "*.vis.db"))[LINEAR]
