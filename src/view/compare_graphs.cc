@@ -8,8 +8,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/process/parallel.h"
 #include "base/text/number_text.h"
 #include "compare/compared_rows.h"
 #include "measure/compared_row.h"
@@ -141,7 +143,7 @@ class RowPlacer {
   RowPlacer(const Comparison& comparison, const ValueForm& form)
       : comparison_(comparison), form_(form) {}
 
-  void Place(const ComparedCall& call, Node& node) {
+  void Place(const ComparedCall& call, Node& node) const {
     node.metrics.resize(node.values.size());
     size_t next = 0;
     for (uint32_t i = 0; i < call.row_count; ++i) {
@@ -189,8 +191,11 @@ class RowPlacer {
   const ValueForm& form_;
 };
 
-// The level of a call that the comparison could pair.
 std::optional<Level> LevelOf(const Comparison& comparison, const ComparedCall& call) {
+  if (!call.paired()) {
+    if (!call.unmatched_reason.ends_with("-differs")) return std::nullopt;
+    return call.unmatched_detail.empty() ? Level::kWarning : Level::kError;
+  }
   if (const auto level = LevelOf(call.verdict)) return level;
   for (uint32_t i = 0; i < call.row_count; ++i) {
     if (compare::IsMissingValue(comparison.rows[call.first_row + i])) return Level::kWarning;
@@ -198,18 +203,37 @@ std::optional<Level> LevelOf(const Comparison& comparison, const ComparedCall& c
   return std::nullopt;
 }
 
-void PlaceCalls(const Comparison& comparison, const ValueForm& form, ModelGraph& target) {
-  RowPlacer placer(comparison, form);
+// The calls of the comparison that are of one node: mostly one.
+struct NodeCalls {
+  Node* node;
+  std::vector<const ComparedCall*> calls;
+};
+
+std::vector<NodeCalls> CallsByNode(const Comparison& comparison, const ModelGraph& target) {
+  std::vector<NodeCalls> found;
+  std::unordered_map<const Node*, size_t> place;
   for (const ComparedCall& call : comparison.calls) {
     Node* const node = call.target_name.empty() ? nullptr : target.Find(call.target_name);
     if (node == nullptr || node->partner == nullptr) continue;
-    placer.Place(call, *node);
-    if (call.paired()) {
-      Raise(LevelOf(comparison, call), *node);
-    } else if (call.unmatched_reason.ends_with("-differs")) {
-      Raise(call.unmatched_detail.empty() ? Level::kWarning : Level::kError, *node);
-    }
+    const auto [at, is_new] = place.emplace(node, found.size());
+    if (is_new) found.push_back({node, {}});
+    found[at->second].calls.push_back(&call);
   }
+  return found;
+}
+
+void PlaceCalls(const Comparison& comparison, const ValueForm& form, ModelGraph& target) {
+  constexpr size_t kShare = 256;
+  const RowPlacer placer(comparison, form);
+  const std::vector<NodeCalls> nodes = CallsByNode(comparison, target);
+  ParallelBlocks(nodes.size(), kShare, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      for (const ComparedCall* const call : nodes[i].calls) {
+        placer.Place(*call, *nodes[i].node);
+        Raise(LevelOf(comparison, *call), *nodes[i].node);
+      }
+    }
+  });
   if (!comparison.first_wrong_call) return;
   Node* const first = target.Find(comparison.first_wrong_call->name);
   if (first != nullptr && first->partner != nullptr) Raise(Level::kError, *first);

@@ -200,10 +200,8 @@ Status BuildSome(std::span<const RankPair> pairs, const GraphFileOptions& option
                  ResultFiles& files) {
   const BuildOptions build = BuildOptionsOf(options);
   std::vector<std::optional<Result<RecordedGraph>>> built(pairs.size());
-  RunWithThreads(options.compare.threads, [&] {
-    ParallelFor(pairs.size(),
-                [&](size_t i) { built[i] = BuildGraph(pairs[i].target->path, build); });
-  });
+  ParallelFor(pairs.size(),
+              [&](size_t i) { built[i] = BuildGraph(pairs[i].target->path, build); });
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (!*built[i]) return built[i]->error();
     BuiltRank rank{std::move(**built[i]), std::nullopt, std::nullopt};
@@ -241,12 +239,8 @@ Result<BuiltRank> ComparePair(const RankPair& pair, const GraphFileOptions& opti
   BuildOptions build = BuildOptionsOf(options);
   std::optional<Result<BuiltRank>> built;
   std::optional<Result<Comparison>> compared;
-  RunWithThreads(options.compare.threads, [&] {
-    RunBoth([&] { built = BuildPair(pair, build); },
-            [&] {
-              compared = CompareRuns(pair.target->path, pair.golden->path, options.compare);
-            });
-  });
+  RunBoth([&] { built = BuildPair(pair, build); },
+          [&] { compared = CompareRuns(pair.target->path, pair.golden->path, options.compare); });
   if (!*built) return built->error();
   BuiltRank& rank = **built;
   if (!*compared) {
@@ -317,7 +311,10 @@ Result<GraphFileReport> WriteGraphFiles(const std::string& target, const std::st
   PL_TRY_ASSIGN(const std::vector<RankPair> pairs,
                 CommonRanks(target, golden, found, files.notes()));
   PL_TRY(files.Begin());
-  PL_TRY(WriteRanks(pairs, is_pair, options, files));
+  Status written;
+  RunWithThreads(options.compare.threads,
+                 [&] { written = WriteRanks(pairs, is_pair, options, files); });
+  PL_TRY(std::move(written));
   return files.Finish(target, golden);
 }
 

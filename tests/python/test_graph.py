@@ -65,10 +65,11 @@ def test_ranks_in_order_of_number_and_others_named(tmp_path):
 def test_steps_and_a_rank_without_number(tmp_path):
     write(tmp_path / "in" / "step0" / "rank", everything())
     write(tmp_path / "in" / "step5" / "proc812", everything())
+    write(tmp_path / "in" / "step7", everything())  # the files of the only rank
     done = graph(tmp_path / "in", "-o", tmp_path / "out", "--file_type", "vis")
-    assert done.returncode == 0 and "1 rank, 2 steps" in done.stdout
+    assert done.returncode == 0 and "1 rank, 3 steps" in done.stdout
     names = sorted(path.name.rsplit("_", 1)[0] for path in (tmp_path / "out").iterdir())
-    assert names == ["build_step0_rank", "build_step5_proc812"]
+    assert names == ["build_step0_rank", "build_step5_proc812", "build_step7_rank"]
 
 
 def test_nothing_is_replaced(tmp_path):
