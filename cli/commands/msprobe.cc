@@ -198,9 +198,12 @@ const OptionRule* FindRule(const OptionRule (&rules)[kCount], std::string_view n
 }
 
 Error Refused(std::string_view command, std::string_view option) {
+  const std::string_view page = command.starts_with("graph") ? "graph"
+                                : command == "compare"       ? "compare"
+                                                             : "overflow";
   return Error(ErrorCode::kUnsupported,
                fmt::format("{} {}: not built yet. Leave it out, or see `plumb {} --help`", command,
-                           option, command.starts_with("graph") ? "graph" : command == "compare" ? command : "overflow"));
+                           option, page));
 }
 
 // A word taken apart: `--name=value` is two.

@@ -54,8 +54,8 @@ Status CheckNumbers(const load::RankPairs& found) {
   for (const RankPair& pair : found.pairs) {
     if (pair.rank()) continue;
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: its name says no rank, and there are others (expected rank{{R}}). "
-                             "Name the directory of one rank.",
+                 fmt::format("{}: its name says no rank, and there are others (expected "
+                             "rank{{R}}). Name the directory of one rank.",
                              (pair.target ? pair.target : pair.golden)->path));
   }
   return {};

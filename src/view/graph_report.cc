@@ -113,7 +113,8 @@ std::string GraphAnswer(const GraphFileReport& report) {
                       CountText(report.steps, "step"),
                       CountText(static_cast<uint64_t>(report.micro_steps), "micro step"));
   if (report.overflows > 0) {
-    text += fmt::format("; {} with NaN, Inf or a jump of norms", CountText(report.overflows, "node"));
+    text += fmt::format("; {} with NaN, Inf or a jump of norms",
+                        CountText(report.overflows, "node"));
   }
   text += '\n';
   if (is_pair) text += fmt::format("  {}\n", CountsText(report.counts()));

@@ -154,7 +154,8 @@ ModelGraph BuildTree(const dump_json::CallTree& calls) {
     }
     graph.Attach(row.name, above);
   }
-  NoteSome(only_parents, only_parents.size() == 1 ? "is no entry itself" : "are no entries themselves",
+  NoteSome(only_parents,
+           only_parents.size() == 1 ? "is no entry itself" : "are no entries themselves",
            graph.notes);
   BreakCircles(graph);
   return graph;

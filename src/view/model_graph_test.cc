@@ -53,7 +53,8 @@ TEST(ModelGraph, BackwardWithoutParentGoesToTwinsParent) {
 }
 
 TEST(ModelGraph, ParentThatIsNoEntryIsShownWithANote) {
-  const ModelGraph graph = BuildTree(CallsOf({{"Tensor.add.0.forward", "Module.lost.L.forward.0"}}));
+  const ModelGraph graph =
+      BuildTree(CallsOf({{"Tensor.add.0.forward", "Module.lost.L.forward.0"}}));
   EXPECT_EQ(ChildrenOf(graph, kRootName), Names{"Module.lost.L.forward.0"});
   ASSERT_EQ(graph.notes.size(), 1u);
   EXPECT_NE(graph.notes[0].find("Module.lost.L.forward.0"), std::string::npos);

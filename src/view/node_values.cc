@@ -47,8 +47,10 @@ std::string WithNulls(std::string_view text) {
   if (text.find_first_of("'N") == std::string_view::npos) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    const bool is_none = text.substr(i).starts_with(kNone) && (i == 0 || !IsWordByte(text[i - 1])) &&
-                         (i + kNone.size() == text.size() || !IsWordByte(text[i + kNone.size()]));
+    const size_t end = i + kNone.size();
+    const bool is_none = text.substr(i).starts_with(kNone) &&
+                         (i == 0 || !IsWordByte(text[i - 1])) &&
+                         (end == text.size() || !IsWordByte(text[end]));
     if (is_none) {
       out += kNull;
       i += kNone.size();

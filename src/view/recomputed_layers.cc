@@ -88,7 +88,8 @@ bool RunsAgain(const std::vector<std::string>& frames) {
     return i < parsed.size() && parsed[i].file.ends_with("torch/autograd/function.py");
   };
   for (size_t i = 0; i < parsed.size(); ++i) {
-    if (IsBackwardOfCheckpoint(parsed[i]) && (is_autograd(i + 1) || is_autograd(i + 2))) return true;
+    if (!IsBackwardOfCheckpoint(parsed[i])) continue;
+    if (is_autograd(i + 1) || is_autograd(i + 2)) return true;
   }
   return false;
 }

@@ -20,7 +20,8 @@ class Writer {
  public:
   // `is_pair`: two graphs follow, the target first.
   static Result<Writer> Create(const std::string& path, bool is_pair);
-  // `dump_data_dir` may be nothing. `stacks`: JSON lists of frames, which must stay until EndGraph().
+  // `dump_data_dir` may be nothing. `stacks`: JSON lists of frames, which must stay until
+  // EndGraph().
   Status BeginGraph(const vis::GraphPlace& place, const std::optional<std::string>& dump_data_dir,
                     const std::vector<std::string>& stacks);
   Status Add(const vis::Node& node);

@@ -95,7 +95,8 @@ Result<Writer> Writer::Create(const std::string& path) {
   PL_TRY_ASSIGN(sqlite::NewDatabase database, sqlite::NewDatabase::Create(path));
   // Rows are some kilobytes, of which smaller pages would hold one. Indices read the table again.
   PL_TRY(database.Execute(
-      "PRAGMA page_size=16384; PRAGMA mmap_size=1073741824; PRAGMA locking_mode=EXCLUSIVE; BEGIN;"));
+      "PRAGMA page_size=16384; PRAGMA mmap_size=1073741824; PRAGMA locking_mode=EXCLUSIVE;"));
+  PL_TRY(database.Execute("BEGIN"));
   PL_TRY(database.Execute(kSchema));
   Writer writer(std::move(database));
   constexpr const char* kNode =
