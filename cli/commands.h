@@ -29,6 +29,7 @@ void AddExtractCommand(CLI::App& app, int& exit_status);
 void AddFreeBenchmarkCommand(CLI::App& app, int& exit_status);
 void AddGradCompareCommand(CLI::App& app, int& exit_status);
 void AddGradUnpackCommand(CLI::App& app, int& exit_status);
+void AddGraphCommand(CLI::App& app, int& exit_status);
 void AddH5copyCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);

@@ -44,6 +44,7 @@ constexpr AddCommand kCommands[] = {
     AddFreeBenchmarkCommand,
     AddGradCompareCommand,
     AddGradUnpackCommand,
+    AddGraphCommand,
     AddH5copyCommand,
     AddInspectCommand,
     AddMergeCommand,
@@ -66,6 +67,7 @@ std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
       {"-tp", "--target_path"},    {"-gp", "--golden_path"},
       {"-fm", "--fuzzy_match"},    {"-da", "--diff_analyze"},
+      {"-oc", "--overflow_check"}, {"-cs", "--complete_stack"},
       {"-config", "--config"},     {"-dm", "--data_mapping"},
       {"-cm", "--cell_mapping"},   {"-am", "--api_mapping"},
       {"-lm", "--layer_mapping"},  {"-tensor_log", "--is_print_compare_log"},

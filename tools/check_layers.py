@@ -44,6 +44,7 @@ LAYERS |= {product: STAGES for product in PRODUCTS}
 LAYERS["ranks"] += ("compare",)
 LAYERS["inspect"] += ("store",)  # journals, and recordings recovered in a copy
 LAYERS["watch"] += ("store",)  # names of directories; a probe writes while a training runs
+LAYERS["view"] += ("compare", "overflow")  # verdicts; levels of nodes with NaN or Inf
 # All folders within a folder, from the bottom up: one may include those before it and files beside
 # them.
 INNER: dict[str, tuple[str, ...]] = {

@@ -82,6 +82,32 @@ constexpr OptionRule kCompareOffline[] = {
     {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-out", kOutput},
 };
 
+constexpr OptionRule kGraph122[] = {
+    {"-i", "--input_path", Takes::kValue, Effect::kPass, "-i", ""},
+    {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
+    {"-oc", "--overflow_check", Takes::kNothing, Effect::kPass, "--overflow_check", ""},
+    {"-f", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
+    {"-cs", "--complete_stack", Takes::kNothing, Effect::kPass, "--complete_stack", ""},
+};
+
+constexpr OptionRule kGraphNew[] = {
+    {"-tp", "--target_path", Takes::kValue, Effect::kPass, "--target_path", ""},
+    {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
+    {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
+    {"-oc", "--overflow_check", Takes::kNothing, Effect::kPass, "--overflow_check", ""},
+    {"-fm", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
+    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kPass,
+     "--is_print_compare_log", ""},
+    {"-progress_log", "--is_print_progress_log", Takes::kNothing, Effect::kRefuse, "", ""},
+    {"", "--rank_size", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--tp", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--pp", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--vpp", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--order", Takes::kValue, Effect::kRefuse, "", ""},
+};
+
 constexpr OptionRule kOverflow[] = {
     {"-i", "--input_path", Takes::kValue, Effect::kPass, "", ""},
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
@@ -146,13 +172,9 @@ struct Instead {
 };
 
 // Upstream's other commands, of either release.
-constexpr std::string_view kNoGraph =
-    "graph building is not built yet. `plumb compare` names the first wrong call";
 constexpr std::string_view kNoConfigCheck =
     "called `config_check` in newer releases, which plumb runs";
 constexpr Instead kNotBuilt[] = {
-    {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
-    {"graph_visualize", "the same in newer releases", kNoGraph},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
     {"offline_dump", "runs an offline model and dumps its tensors",
      "running offline models is not built yet"},
@@ -176,9 +198,12 @@ const OptionRule* FindRule(const OptionRule (&rules)[kCount], std::string_view n
 }
 
 Error Refused(std::string_view command, std::string_view option) {
+  const std::string_view page = command.starts_with("graph") ? "graph"
+                                : command == "compare"       ? "compare"
+                                                             : "overflow";
   return Error(ErrorCode::kUnsupported,
                fmt::format("{} {}: not built yet. Leave it out, or see `plumb {} --help`", command,
-                           option, command == "compare" ? command : "overflow"));
+                           option, page));
 }
 
 // A word taken apart: `--name=value` is two.
@@ -294,15 +319,19 @@ Status CheckFramework(std::string_view framework, const MsprobeCommand& command)
   return {};
 }
 
-Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words,
-                                        std::string_view framework) {
-  MsprobeCommand out;
-  const bool is_122 = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+// Whether the two sides are named in a file, as 1.2.2 has it.
+bool NamesRequest(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     const std::string name = Split(word).name;
     return name == "-i" ||
            (name.size() > 4 && std::string_view("--input_path").substr(0, name.size()) == name);
   });
-  if (is_122) {
+}
+
+Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words,
+                                        std::string_view framework) {
+  MsprobeCommand out;
+  if (NamesRequest(words)) {
     out.words = {"compare", "--format", "xlsx"};
     PL_TRY(TranslateOptions(kCompare122, words, out));
     PL_TRY(CheckFramework(framework, out));
@@ -310,6 +339,18 @@ Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words,
     PL_TRY_ASSIGN(out, TranslateNewCompare(words));
   }
   AddDefaultOutput(out);
+  return out;
+}
+
+// 1.2.2 writes .vis files, and reads a file that names the two sides.
+Result<MsprobeCommand> TranslateGraph(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"graph"}};
+  if (!NamesRequest(words)) {
+    PL_TRY(TranslateOptions(kGraphNew, words, out));
+    return out;
+  }
+  out.words.insert(out.words.end(), {"--file_type", "vis"});
+  PL_TRY(TranslateOptions(kGraph122, words, out));
   return out;
 }
 
@@ -480,6 +521,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   const std::string& command = rest[0];
   if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}};
   if (command == "compare") return TranslateCompare(rest, framework);
+  if (command == "graph" || command == "graph_visualize") return TranslateGraph(rest);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
   if (command == "code_mapping") return TranslateCodeMapping(rest);
@@ -508,6 +550,8 @@ TreeCommand MsprobeTree() {
       {"compare", "Runs plumb compare; both forms: -i compare.json, or -tp and -gp."},
       {"config_check", "Runs plumb config_check; with -c on two checkpoints, plumb compare."},
       {"data2db", "Runs plumb data2db."},
+      {"graph", "Runs plumb graph: .vis files, with -i of one or two recordings."},
+      {"graph_visualize", "Runs plumb graph: one .vis.db, with -tp and -gp."},
       {"merge_result", "Runs plumb merge."},
       {"multi_acc_check", "Runs plumb precheck in several processes."},
       {"multi_run_ut", "The same."},

@@ -178,16 +178,24 @@ void CountNan(Comparison& comparison) {
                   count == 1 ? "" : fmt::format(", the first of {} such values", count)));
 }
 
-}  // namespace
-
-void CountRows(Comparison& comparison) {
+bool LacksData(const ComparedRow& row) {
   static constexpr auto kMissing = std::to_array<std::string_view>(
       {"no-data", "shape-differs", "structure-differs", verdict::kFollowsFlip});
+  return std::ranges::count(kMissing, row.reason.view()) > 0;
+}
+
+}  // namespace
+
+bool IsMissingValue(const ComparedRow& row) {
+  return LacksData(row) || measure::IsNanOnBoth(row);
+}
+
+void CountRows(Comparison& comparison) {
   bool any_nan = false;
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
     if (!comparison.calls[row.call].paired()) continue;
-    if (std::ranges::count(kMissing, row.reason.view()) > 0) ++comparison.counts.missing_values;
+    if (LacksData(row)) ++comparison.counts.missing_values;
     any_nan = any_nan || measure::IsNanOnBoth(row);
   }
   if (any_nan) CountNan(comparison);

@@ -54,20 +54,36 @@ Status ReadOptionalKeys(const Value& root, const std::string& path, CompareReque
   return {};
 }
 
-}  // namespace
-
-Result<CompareRequest> ReadCompareRequest(const std::string& path) {
+Result<Value> ReadObject(const std::string& path) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   size_t error_at = 0;
-  const Result<Value> document = Value::Parse(text, &error_at);
+  Result<Value> document = Value::Parse(text, &error_at);
   if (!document) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: not JSON (at byte {})", path, error_at));
   }
-  const Value& root = *document;
-  if (!root.is_object()) {
+  if (!document->is_object()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: expected an object with npu_path and bench_path", path));
   }
+  return document;
+}
+
+}  // namespace
+
+Result<GraphRequest> ReadGraphRequest(const std::string& path) {
+  PL_TRY_ASSIGN(const Value root, ReadObject(path));
+  GraphRequest request;
+  PL_TRY_ASSIGN(request.target_path, RequiredPath(root, path, "npu_path"));
+  const Value* const golden = root.Find("bench_path");
+  const bool is_given = golden != nullptr && !golden->is_null() && *golden != Value("");
+  if (is_given) {
+    PL_TRY_ASSIGN(request.golden_path, RequiredPath(root, path, "bench_path"));
+  }
+  return request;
+}
+
+Result<CompareRequest> ReadCompareRequest(const std::string& path) {
+  PL_TRY_ASSIGN(const Value root, ReadObject(path));
   CompareRequest request;
   PL_TRY_ASSIGN(request.target_path, RequiredPath(root, path, "npu_path"));
   PL_TRY_ASSIGN(request.golden_path, RequiredPath(root, path, "bench_path"));

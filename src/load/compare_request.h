@@ -1,4 +1,4 @@
-// compare.json: the request file of upstream's `compare` command.
+// compare.json: the request file of upstream's commands `compare` and `graph`.
 
 #ifndef PLUMBLINE_LOAD_COMPARE_REQUEST_H_
 #define PLUMBLINE_LOAD_COMPARE_REQUEST_H_
@@ -25,6 +25,14 @@ struct CompareRequest {
 // kNotFound, kIo; kCorrupt (not JSON); kInvalidArgument (a key missing or of the wrong type, or
 // one side a file and the other a directory).
 Result<CompareRequest> ReadCompareRequest(const std::string& path);
+
+struct GraphRequest {
+  std::string target_path;  // key npu_path
+  std::string golden_path;  // key bench_path; empty: not given, and nothing is compared
+};
+
+// Of `graph`. Errors as of ReadCompareRequest().
+Result<GraphRequest> ReadGraphRequest(const std::string& path);
 
 }  // namespace plumbline::load
 

@@ -197,14 +197,23 @@ struct StepPaths {
   std::string target, golden;  // one may be empty
 };
 
+// The ranks of a step; a step directory may itself be that of its only rank.
+Result<std::vector<RankDirectory>> RanksOfStep(const std::string& path) {
+  PL_TRY_ASSIGN(std::vector<RankDirectory> ranks, load::ListRankDirectories(path));
+  if (ranks.empty() && KindOf(JoinPath(path, run_files::kDumpJson)) == PathKind::kFile) {
+    ranks.push_back({path, std::string(kRank), 0});
+  }
+  return ranks;
+}
+
 Status AddStep(std::optional<int64_t> step, const StepPaths& paths, RankPairs& out) {
   std::vector<RankDirectory> target, golden;
   if (!paths.target.empty()) {
-    PL_TRY_ASSIGN(target, load::ListRankDirectories(paths.target));
+    PL_TRY_ASSIGN(target, RanksOfStep(paths.target));
     NoteFilesNamedLikeRanks(paths.target, out.notes);
   }
   if (!paths.golden.empty()) {
-    PL_TRY_ASSIGN(golden, load::ListRankDirectories(paths.golden));
+    PL_TRY_ASSIGN(golden, RanksOfStep(paths.golden));
     NoteFilesNamedLikeRanks(paths.golden, out.notes);
   }
   for (const auto& [path, ranks] :

@@ -61,7 +61,8 @@ struct RankPairs {
   std::vector<std::string> notes;  // entries left out that look as if they were meant, one sentence
 };
 
-// Pairs by number. A rank or step of one side alone is a pair without partner. Two paths that are
+// Pairs by number. A step directory that holds a dump.json and no ranks is its only rank, 0. A rank
+// or step of one side alone is a pair without partner. Two paths that are
 // one rank each (directories or dump.json) are a pair; no filter may be given then. kNotFound when
 // a side has no rank, or the filter leaves nothing; kInvalidArgument when one side is a step
 // directory and the other a dump directory with steps; errors of ListRankDirectories().

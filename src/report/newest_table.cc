@@ -352,6 +352,12 @@ class RowWriter {
   RowWriter(const Comparison& comparison, const ComparedRow& row, bool first_of_call)
       : comparison_(comparison), row_(row), first_of_call_(first_of_call) {}
 
+  std::vector<std::string> Metrics() && {
+    if (comparison_.mode == CompareMode::kTensor) AddTensorMetrics();
+    AddGradConsistency();
+    return std::move(cells_);
+  }
+
   std::vector<std::string> Cells(const NewestResult& result) && {
     AddPrefix();
     switch (comparison_.mode) {
@@ -441,8 +447,12 @@ class RowWriter {
     }
   }
 
-  void AddResult(const NewestResult& result) {
+  void AddGradConsistency() {
     Add(RequiresGrad(row_.target) == RequiresGrad(row_.golden) ? "True" : "False");
+  }
+
+  void AddResult(const NewestResult& result) {
+    AddGradConsistency();
     static constexpr std::string_view kLevels[] = {"pass", "warning", "error"};
     Add(std::string(kLevels[static_cast<size_t>(result.level)]));
     std::string messages = "[";
@@ -480,6 +490,17 @@ class RowWriter {
 };
 
 }  // namespace
+
+std::vector<NewestMetric> NewestMetricsOf(const Comparison& comparison, const ComparedRow& row) {
+  std::vector<std::string_view> columns;
+  if (comparison.mode == CompareMode::kTensor) Append(kTensor, columns);
+  columns.push_back(kResult.front());
+  std::vector<std::string> texts = RowWriter(comparison, row, false).Metrics();
+  std::vector<NewestMetric> metrics;
+  metrics.reserve(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) metrics.push_back({columns[i], std::move(texts[i])});
+  return metrics;
+}
 
 std::vector<std::string_view> NewestHeader(const Comparison& comparison) {
   std::vector<std::string_view> names;

@@ -35,6 +35,14 @@ struct NewestResult {
 // no readable data, NaN, infinities, no elements or nothing but zeros are warnings or errors.
 std::vector<NewestResult> NewestResultsOf(const Comparison& comparison, const ComparedCall& call);
 
+// Of mode tensor the metrics of the tensors by their columns; and whether both sides require
+// gradients ("Requires_grad Consistent").
+struct NewestMetric {
+  std::string_view column;
+  std::string text;
+};
+std::vector<NewestMetric> NewestMetricsOf(const Comparison& comparison, const ComparedRow& row);
+
 // The csv file with its columns.
 
 // Columns of upstream 26.2.0 for the comparison's mode, then `Verdict` and `Reason`.

@@ -98,6 +98,7 @@ def run_case(case, plumb, update):
         for name, builder in spec.get("make", {}).items():
             getattr(make_dumps, builder)(os.path.join(folder, name))
         for name, text in spec.get("files", {}).items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text.replace("{dir}", folder))
         before = set(os.listdir(folder))

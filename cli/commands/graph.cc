@@ -1,0 +1,190 @@
+// plumb graph TARGET [GOLDEN]: recordings as graphs of their modules, in files for viewers.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "commands.h"
+#include "commands/natural_number.h"
+#include "help_page.h"
+#include "load/compare_request.h"
+#include "progress.h"
+#include "terminal.h"
+#include "view/graph_files.h"
+#include "vocabulary.h"
+
+namespace plumbline::cli {
+namespace {
+
+struct GraphArguments {
+  std::vector<std::string> paths;  // TARGET [GOLDEN]
+  std::string target_path, golden_path, request_path, summary_path;
+  std::string type = "db", stacks;
+  std::vector<std::string> fail_on;
+  bool tensor_log = false;  // upstream's
+  view::GraphFileOptions options;
+};
+
+// Fills target and golden from whichever form was used.
+Status ResolvePaths(GraphArguments& arguments) {
+  const bool is_named = !arguments.target_path.empty() || !arguments.golden_path.empty();
+  const int forms = (arguments.paths.empty() ? 0 : 1) + (is_named ? 1 : 0) +
+                    (arguments.request_path.empty() ? 0 : 1);
+  if (forms != 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "name the recordings once (TARGET [GOLDEN], or -tp and -gp, or -i FILE)");
+  }
+  if (!arguments.request_path.empty()) {
+    PL_TRY_ASSIGN(load::GraphRequest request, load::ReadGraphRequest(arguments.request_path));
+    arguments.target_path = std::move(request.target_path);
+    arguments.golden_path = std::move(request.golden_path);
+    return {};
+  }
+  if (!arguments.paths.empty()) {
+    arguments.target_path = arguments.paths[0];
+    if (arguments.paths.size() > 1) arguments.golden_path = arguments.paths[1];
+  }
+  if (!arguments.target_path.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               "TARGET (-tp): is empty or missing (expected the directory of a rank, of ranks or "
+               "of steps)");
+}
+
+view::StackForm StacksOf(const GraphArguments& arguments) {
+  if (arguments.stacks == "none") return view::StackForm::kNone;
+  const bool is_short =
+      arguments.stacks.empty() ? arguments.type == "vis" : arguments.stacks == "short";
+  return is_short ? view::StackForm::kShort : view::StackForm::kFull;
+}
+
+Status WriteSummary(const GraphArguments& arguments, const view::GraphFileReport& report) {
+  if (arguments.summary_path.empty()) return {};
+  PL_TRY_ASSIGN(const std::string text, view::GraphSummaryJson(report));
+  return WriteFileAtomically(arguments.summary_path, text + "\n", /*durable=*/false);
+}
+
+Result<int> RunGraph(GraphArguments& arguments) {
+  PL_TRY(ResolvePaths(arguments));
+  // Of one recording alone, what comparisons say cannot be asked for.
+  if (arguments.golden_path.empty()) PL_TRY(view::FailsOn({}, arguments.fail_on));
+  view::GraphFileOptions& options = arguments.options;
+  options.type = arguments.type == "vis" ? view::GraphFileType::kVis : view::GraphFileType::kDb;
+  options.stacks = StacksOf(arguments);
+  Progress progress(arguments.golden_path.empty() ? "building" : "comparing", "rank");
+  if (progress.is_on()) {
+    options.progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
+  }
+  PL_TRY_ASSIGN(const view::GraphFileReport report,
+                view::WriteGraphFiles(arguments.target_path, arguments.golden_path, options));
+  Print(view::GraphAnswer(report));
+  for (const std::string& file : report.files) Print(fmt::format("  {}\n", OneLine(file)));
+  for (const std::string& note : report.notes) PrintNote("graph", note);
+  PL_TRY(WriteSummary(arguments, report));
+  PL_TRY_ASSIGN(const bool fails, view::FailsOn(report, arguments.fail_on));
+  return fails ? kDifferencesFound : 0;
+}
+
+void AddInputs(CLI::App& command, GraphArguments& arguments) {
+  view::GraphFileOptions& options = arguments.options;
+  command
+      .add_option("paths", arguments.paths,
+                  "TARGET [GOLDEN]: directories of a rank, of ranks or of steps; with both they "
+                  "are compared")
+      ->expected(0, 2);
+  command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)")
+      ->type_name("PATH");
+  command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)")
+      ->type_name("PATH");
+  command.add_option("-i,--input_path", arguments.request_path,
+                     "upstream's JSON file: npu_path and, to compare, bench_path");
+  command.add_option("--ranks,--rank", options.filter.ranks, "only these ranks, e.g. 0,2")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(NaturalNumber());
+  command.add_option("--steps,--step", options.filter.steps, "only these steps, e.g. 0,2")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(NaturalNumber());
+}
+
+void AddPairing(CLI::App& command, GraphArguments& arguments) {
+  CompareOptions& options = arguments.options.compare;
+  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
+                   "ignore call numbers: the k-th call of a name pairs with the k-th (also -fm)");
+  command
+      .add_option(
+          "--layer_mapping",
+          [&options](const std::vector<std::string>& values) {
+            options.mappings.layer = values.empty() ? std::string() : values.front();
+            return true;
+          },
+          "YAML: parts of the model that are called otherwise; without FILE: by structure alone "
+          "(also -lm)")
+      ->expected(0, 1)
+      ->type_name("[FILE]");
+  command.add_option("--noise", options.noise_path,
+                     "a third run that is right: as far as it is from GOLDEN is noise");
+  command.add_flag("--is_print_compare_log", arguments.tensor_log, "upstream's, without effect")
+      ->group("");
+}
+
+void AddResults(CLI::App& command, GraphArguments& arguments) {
+  view::GraphFileOptions& options = arguments.options;
+  AddOutput(command, options.output_dir, "directory of the files", "--output_path")
+      ->capture_default_str();
+  command
+      .add_option("--file_type", arguments.type,
+                  "db: one .vis.db for all ranks and steps; vis: one .vis for each of them")
+      ->check(CLI::IsMember({"db", "vis"}))
+      ->capture_default_str();
+  command
+      .add_option("--stack", arguments.stacks,
+                  "call stacks: full, short (the frame that makes the call) or none; default: "
+                  "full, in .vis short")
+      ->check(CLI::IsMember({"full", "short", "none"}));
+  command
+      .add_flag_callback(
+          "--complete_stack", [&arguments] { arguments.stacks = "full"; },
+          "the same as --stack full (also -cs)")
+      ->group("");
+  command.add_flag("--overflow_check", options.grades_overflow,
+                   "grade nodes with NaN, Inf or a jump of norms (also -oc)");
+  command.add_option("--summary", arguments.summary_path, "also write counts and answers as JSON")
+      ->type_name("FILE");
+  command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"error", "warning", "unmatched", "unjudged", "overflow"}));
+  AddThreads(command, options.compare.threads);
+}
+
+}  // namespace
+
+void AddGraphCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<GraphArguments>();
+  CLI::App* command = app.add_subcommand(
+      "graph", "Write a recording, or two that are compared, as graphs for viewers.");
+  command->alias("graph_visualize");
+  AddInputs(*command, *arguments);
+  AddPairing(*command, *arguments);
+  AddResults(*command, *arguments);
+  command->footer(FooterText(
+      "Recordings need level L0 or mix.",
+      {"plumb graph runs/new -o graphs", "plumb graph runs/new/step0/rank3 -o graphs -oc",
+       "plumb graph runs/new runs/good -o graphs --fail-on error",
+       "plumb graph runs/new -o graphs --file_type vis --ranks 0,1"},
+      {{1, "--fail-on found something"}}));
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Result<int> status = RunGraph(*arguments);
+    exit_status = status ? *status : ReportError("graph", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

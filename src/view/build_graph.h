@@ -1,0 +1,34 @@
+// One rank's recording read as a graph.
+
+#ifndef PLUMBLINE_VIEW_BUILD_GRAPH_H_
+#define PLUMBLINE_VIEW_BUILD_GRAPH_H_
+
+#include <optional>
+#include <string>
+
+#include "plumbline/result.h"
+#include "view/model_graph.h"
+#include "view/node_stacks.h"
+#include "view/node_values.h"
+
+namespace plumbline::view {
+
+struct BuildOptions {
+  ValueForm form{};
+  StackForm stacks = StackForm::kFull;
+  bool grades_overflow = false;  // fills Node::overflow
+};
+
+struct RecordedGraph {
+  ModelGraph graph;
+  std::string task, framework;               // of dump.json
+  std::optional<std::string> dump_data_dir;  // the directory of its tensors; nothing: none
+};
+
+// `directory`: that of a rank, with construct.json, dump.json and stack.json. kNotFound: one of
+// them is missing; kUnsupported: construct.json names no module; kCorrupt, kIo.
+Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOptions& options);
+
+}  // namespace plumbline::view
+
+#endif  // PLUMBLINE_VIEW_BUILD_GRAPH_H_

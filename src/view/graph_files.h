@@ -1,0 +1,43 @@
+// Files for viewers of graphs, made of recordings: one run as a graph, or two that are compared.
+
+#ifndef PLUMBLINE_VIEW_GRAPH_FILES_H_
+#define PLUMBLINE_VIEW_GRAPH_FILES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "load/rank_directories.h"
+#include "plumbline/compare_options.h"
+#include "plumbline/result.h"
+#include "view/graph_report.h"
+#include "view/node_stacks.h"
+
+namespace plumbline::view {
+
+enum class GraphFileType : uint8_t { kDb, kVis };
+
+struct GraphFileOptions {
+  std::string output_dir = "./output";
+  GraphFileType type = GraphFileType::kDb;
+  StackForm stacks = StackForm::kFull;
+  load::RankFilter filter{};
+  bool grades_overflow = false;
+  // Of a comparison: how calls are paired, noise_path, and threads of all work.
+  CompareOptions compare{};
+  // How many ranks are done, of how many; may be empty.
+  std::function<void(uint64_t done, uint64_t all)> progress{};
+};
+
+// `target`: the directory of a rank, of ranks or of steps; `golden`: another one of that kind to
+// compare with, or empty. Writes build_{time}.vis.db or compare_{time}.vis.db into the output
+// directory, or {build|compare}_[step{S}_][rank{R}_]{time}.vis of each rank. Ranks of one side
+// alone are left out, with a note. Nothing that stands there is replaced, and nothing is left of a
+// file that could not be written. Errors: those of FindRankPairs(), BuildGraph() and CompareRuns();
+// kNotFound when the two sides have no rank in common.
+Result<GraphFileReport> WriteGraphFiles(const std::string& target, const std::string& golden,
+                                        const GraphFileOptions& options);
+
+}  // namespace plumbline::view
+
+#endif  // PLUMBLINE_VIEW_GRAPH_FILES_H_

@@ -1,0 +1,110 @@
+#include "view/graph_writer.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/process/parallel.h"
+#include "base/text/json.h"
+#include "overflow/overflow_grade.h"
+
+namespace plumbline::view {
+namespace {
+
+// The inputs or the outputs of a node as a JSON object.
+std::string ValuesJson(const Node& node, bool of_outputs) {
+  std::string out = "{";
+  for (size_t i = 0; i < node.values.size(); ++i) {
+    const NodeValues::Parameter parameter = node.values[i];
+    if (parameter.is_output != of_outputs) continue;
+    if (out.size() > 1) out += ", ";
+    json::AppendString(parameter.name, out);
+    out += ": {";
+    out += parameter.fields;
+    if (i < node.metrics.size()) out += node.metrics[i];
+    out += '}';
+  }
+  return out + "}";
+}
+
+// The texts of one node that are made for the file.
+struct NodeTexts {
+  std::string inputs, outputs;
+};
+
+vis::Node RowOf(const Node& node, const NodeTexts& texts) {
+  vis::Node row{.order = node.order,
+                .name = node.name,
+                .parent = node.parent == nullptr ? std::string_view() : node.parent->name,
+                .type = node.type,
+                .level = node.level,
+                .micro_step = node.micro_step,
+                .is_top = node.parent != nullptr && node.parent->parent == nullptr,
+                .stack = node.stack,
+                .inputs = texts.inputs,
+                .outputs = texts.outputs};
+  row.children.reserve(node.children.size());
+  for (const Node* const child : node.children) row.children.push_back(child->name);
+  if (node.partner != nullptr) row.link = PathTo(*node.partner);
+  if (node.overflow) row.overflow_level = OverflowLevelName(*node.overflow);
+  return row;
+}
+
+using Block = std::span<const Node* const>;
+
+std::vector<NodeTexts> TextsOf(Block nodes) {
+  std::vector<NodeTexts> texts;
+  texts.reserve(nodes.size());
+  for (const Node* const node : nodes) {
+    texts.push_back({ValuesJson(*node, false), ValuesJson(*node, true)});
+  }
+  return texts;
+}
+
+template <class Writer>
+Status WriteBlock(Block nodes, const std::vector<NodeTexts>& texts, Writer& writer) {
+  for (size_t i = 0; i < nodes.size(); ++i) PL_TRY(writer.Add(RowOf(*nodes[i], texts[i])));
+  return {};
+}
+
+// While some nodes are written, the texts of the next ones are made.
+template <class Writer>
+Status WriteNodes(const std::vector<const Node*>& nodes, Writer& writer) {
+  constexpr size_t kBlock = 256;
+  const auto block_at = [&](size_t begin) -> Block {
+    if (begin >= nodes.size()) return {};
+    return Block(nodes).subspan(begin, std::min(kBlock, nodes.size() - begin));
+  };
+  std::vector<NodeTexts> texts = TextsOf(block_at(0));
+  for (size_t begin = 0; begin < nodes.size(); begin += kBlock) {
+    std::vector<NodeTexts> next;
+    Status written;
+    RunBoth([&] { written = WriteBlock(block_at(begin), texts, writer); },
+            [&] { next = TextsOf(block_at(begin + kBlock)); });
+    PL_TRY(std::move(written));
+    texts = std::move(next);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_db::Writer& writer) {
+  PL_TRY(writer.BeginGraph(place, recorded.dump_data_dir, recorded.graph.stacks));
+  const std::vector<Node*> order = NodesInOrder(recorded.graph);
+  return WriteNodes({order.begin(), order.end()}, writer);
+}
+
+Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded,
+                  vis_json::Writer& writer) {
+  PL_TRY(writer.BeginGraph(place, recorded.dump_data_dir, recorded.graph.stacks));
+  std::vector<const Node*> nodes;  // in order of mention, groups of APIs last
+  nodes.reserve(recorded.graph.nodes.size());
+  for (const Node& node : recorded.graph.nodes) nodes.push_back(&node);
+  PL_TRY(WriteNodes(nodes, writer));
+  writer.EndGraph();
+  return {};
+}
+
+}  // namespace plumbline::view
