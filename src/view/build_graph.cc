@@ -39,9 +39,9 @@ Result<RankFiles> FindFiles(const std::string& directory) {
 Result<dump_json::CallTree> ReadCalls(const std::string& path) {
   PL_TRY_ASSIGN(dump_json::CallTree calls, dump_json::ReadCallTree(path));
   if (!calls.rows.empty()) return calls;
-  return Error(ErrorCode::kUnsupported,
-               fmt::format("{}: is empty (expected the modules of the model). {}", path,
-                           kLevelAdvice));
+  return Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{}: is empty (expected the modules of the model). {}", path, kLevelAdvice));
 }
 
 // Entries of dump.json as they are read.
@@ -130,10 +130,9 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
   graph = BuildTree(calls);
   EntryTaker entries(options, graph);
   PL_TRY_ASSIGN(const dump_json::DumpFile dump,
-                dump_json::VisitDumpFile(files.dump, /*salvage=*/false,
-                                         [&](dump_json::VisitedCall&& visited) {
-                                           entries.Take(std::move(visited));
-                                         }));
+                dump_json::VisitDumpFile(
+                    files.dump, /*salvage=*/false,
+                    [&](dump_json::VisitedCall&& visited) { entries.Take(std::move(visited)); }));
   recorded.task = dump.header.task;
   recorded.framework = dump.header.framework.empty() ? "pytorch" : dump.header.framework;
   PL_TRY_ASSIGN(recorded.dump_data_dir, TensorDirectory(directory, dump.header.dump_data_dir));

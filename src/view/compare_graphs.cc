@@ -181,8 +181,7 @@ class RowPlacer {
     }
     const RowAnswer answer = AnswerOf(call, row);
     AppendField("Result", answer.result, false, out);
-    const std::string messages =
-        answer.message.empty() ? "[]" : vis::ListJson({answer.message});
+    const std::string messages = answer.message.empty() ? "[]" : vis::ListJson({answer.message});
     AppendField("Err_message", messages, false, out);
     return out;
   }

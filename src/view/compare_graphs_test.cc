@@ -31,8 +31,7 @@ ComparedCall Paired(const std::string& target, const std::string& golden, Verdic
 TEST(CompareGraphs, GroupsPairByWhatIsInThem) {
   ModelGraph target = GraphOf({"Torch.new.0.forward", "Torch.new.1.forward", "Module.a.A.forward.0",
                                "Tensor.a.0.forward", "Tensor.b.1.forward"});
-  ModelGraph golden =
-      GraphOf({"Module.a.A.forward.0", "Tensor.a.0.forward", "Tensor.b.0.forward"});
+  ModelGraph golden = GraphOf({"Module.a.A.forward.0", "Tensor.a.0.forward", "Tensor.b.0.forward"});
   Comparison comparison;
   comparison.calls = {Paired("Tensor.a.0.forward", "Tensor.a.0.forward", Verdict::kSame),
                       Paired("Tensor.b.1.forward", "Tensor.b.0.forward", Verdict::kBroken)};
@@ -69,8 +68,8 @@ TEST(CompareGraphs, FirstWrongCallIsAnErrorWhateverItsNumbers) {
 }
 
 TEST(CompareGraphs, GoldenNodesTakeTheMicroStepOfTheirPartners) {
-  ModelGraph target = GraphOf({"Module.a.A.forward.0", "Module.a.A.backward.0",
-                               "Module.b.B.forward.0"});
+  ModelGraph target =
+      GraphOf({"Module.a.A.forward.0", "Module.a.A.backward.0", "Module.b.B.forward.0"});
   ModelGraph golden = GraphOf({"Module.b.B.forward.0"});
   PairGraphs(target, golden);
   EXPECT_EQ(golden.Find("Module.b.B.forward.0")->micro_step, 1);

@@ -98,8 +98,7 @@ class ResultFiles {
     const vis::GraphPlace place{false, pair.step.value_or(0), RankOf(pair)};
     Count(pair, place, rank);
     if (db_) return Write(place, rank, *db_);
-    const report::FreeName name =
-        report::FreePath(options_.output_dir, Prefix(pair), kVisEnding);
+    const report::FreeName name = report::FreePath(options_.output_dir, Prefix(pair), kVisEnding);
     PL_TRY_ASSIGN(vis_json::Writer file, vis_json::Writer::Create(name.text, is_pair_));
     PL_TRY(Write(place, rank, file));
     vis::Summary summary = SummaryOf();
@@ -190,9 +189,7 @@ class ResultFiles {
 };
 
 BuildOptions BuildOptionsOf(const GraphFileOptions& options) {
-  return {{.is_vis = options.type == GraphFileType::kVis},
-          options.stacks,
-          options.grades_overflow};
+  return {{.is_vis = options.type == GraphFileType::kVis}, options.stacks, options.grades_overflow};
 }
 
 // Builds some ranks side by side, then writes them.
@@ -200,8 +197,7 @@ Status BuildSome(std::span<const RankPair> pairs, const GraphFileOptions& option
                  ResultFiles& files) {
   const BuildOptions build = BuildOptionsOf(options);
   std::vector<std::optional<Result<RecordedGraph>>> built(pairs.size());
-  ParallelFor(pairs.size(),
-              [&](size_t i) { built[i] = BuildGraph(pairs[i].target->path, build); });
+  ParallelFor(pairs.size(), [&](size_t i) { built[i] = BuildGraph(pairs[i].target->path, build); });
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (!*built[i]) return built[i]->error();
     BuiltRank rank{std::move(**built[i]), std::nullopt, std::nullopt};
@@ -231,8 +227,7 @@ void FillAnswer(const Comparison& comparison, const ValueForm& form, BuiltRank& 
   rank.answer->answer = FirstLine(comparison);
   rank.answer->first_wrong_call = comparison.first_wrong_call;
   rank.answer->is_complete = comparison.is_complete();
-  rank.answer->counts =
-      CompareGraphs(comparison, form, rank.target.graph, rank.golden->graph);
+  rank.answer->counts = CompareGraphs(comparison, form, rank.target.graph, rank.golden->graph);
 }
 
 Result<BuiltRank> ComparePair(const RankPair& pair, const GraphFileOptions& options) {
@@ -266,8 +261,8 @@ Result<std::vector<RankPair>> CommonRanks(const std::string& target, const std::
     if (pair.paired()) {
       common.push_back(pair);
     } else {
-      notes.push_back(fmt::format("{}: only in {}, left out", pair.label(),
-                                  pair.target ? target : golden));
+      notes.push_back(
+          fmt::format("{}: only in {}, left out", pair.label(), pair.target ? target : golden));
     }
   }
   if (!common.empty()) return common;

@@ -109,12 +109,12 @@ std::string GraphAnswer(const GraphFileReport& report) {
   const bool is_pair = !report.answers.empty();
   text += is_pair ? fmt::format("graphs of {} and {} nodes", report.nodes, report.golden_nodes)
                   : fmt::format("graph of {}", CountText(report.nodes, "node"));
-  text += fmt::format(": {}, {}, {}", CountText(report.ranks, "rank"),
-                      CountText(report.steps, "step"),
-                      CountText(static_cast<uint64_t>(report.micro_steps), "micro step"));
+  text +=
+      fmt::format(": {}, {}, {}", CountText(report.ranks, "rank"), CountText(report.steps, "step"),
+                  CountText(static_cast<uint64_t>(report.micro_steps), "micro step"));
   if (report.overflows > 0) {
-    text += fmt::format("; {} with NaN, Inf or a jump of norms",
-                        CountText(report.overflows, "node"));
+    text +=
+        fmt::format("; {} with NaN, Inf or a jump of norms", CountText(report.overflows, "node"));
   }
   text += '\n';
   if (is_pair) text += fmt::format("  {}\n", CountsText(report.counts()));

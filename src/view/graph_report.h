@@ -30,8 +30,8 @@ struct GraphFileReport {
   std::vector<std::string> files;  // written
   uint64_t nodes = 0, golden_nodes = 0;
   uint64_t ranks = 0, steps = 0;
-  int64_t micro_steps = 0;  // the most of one rank
-  uint64_t overflows = 0;   // nodes of the target with a level
+  int64_t micro_steps = 0;          // the most of one rank
+  uint64_t overflows = 0;           // nodes of the target with a level
   std::vector<RankAnswer> answers;  // of a comparison, by step and rank
   std::vector<std::string> notes;
 

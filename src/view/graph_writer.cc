@@ -96,8 +96,7 @@ Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_db:
   return WriteNodes({order.begin(), order.end()}, writer);
 }
 
-Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded,
-                  vis_json::Writer& writer) {
+Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_json::Writer& writer) {
   PL_TRY(writer.BeginGraph(place, recorded.dump_data_dir, recorded.graph.stacks));
   std::vector<const Node*> nodes;  // in order of mention, groups of APIs last
   nodes.reserve(recorded.graph.nodes.size());

@@ -19,8 +19,8 @@ constexpr std::string_view kGradients = ".parameters_grad";
 constexpr std::string_view kCollection = "Apis_Between_Modules";
 
 constexpr std::array<std::string_view, 12> kApiPrefixes = {
-    "Tensor.", "Torch.", "Functional.", "NPU.",  "VF.",           "Distributed.",
-    "Aten.",   "Mint.",  "Primitive.",  "Jit.",  "MintFunctional.", "MindSpeed."};
+    "Tensor.",    "Torch.", "Functional.",     "NPU.",      "VF.", "Distributed.", "Aten.", "Mint.",
+    "Primitive.", "Jit.",   "MintFunctional.", "MindSpeed."};
 
 // Names and parents of construct.json, looked up while the tree is built.
 using Parents = std::unordered_map<std::string_view, std::string_view>;
@@ -189,12 +189,11 @@ void AddParameterGradients(const std::vector<std::string>& names, ModelGraph& gr
     if (found == last.end()) homeless.push_back(node.name);
   }
   if (homeless.empty()) return;
-  graph.notes.push_back(
-      fmt::format("dump.json: {} whose module has no backward call, the first of them {}; shown on "
-                  "the top level",
-                  CountText(homeless.size(), "entry of parameter gradients",
-                            "entries of parameter gradients"),
-                  homeless.front()));
+  graph.notes.push_back(fmt::format(
+      "dump.json: {} whose module has no backward call, the first of them {}; shown on "
+      "the top level",
+      CountText(homeless.size(), "entry of parameter gradients", "entries of parameter gradients"),
+      homeless.front()));
 }
 
 void CollectApis(ModelGraph& graph) {

@@ -30,11 +30,11 @@ NodeType NodeTypeOf(std::string_view name);
 struct Node {
   std::string name;
   NodeType type = NodeType::kModule;
-  Node* parent = nullptr;        // null: the root
+  Node* parent = nullptr;         // null: the root
   std::vector<Node*> children{};  // in order of recording
   int64_t micro_step = 0;
-  size_t order = 0;              // children before parents, the root last
-  size_t stack = 0;              // of ModelGraph::stacks
+  size_t order = 0;  // children before parents, the root last
+  size_t stack = 0;  // of ModelGraph::stacks
   NodeValues values{};
   std::optional<OverflowLevel> overflow{};
   // Of a comparison.

@@ -30,12 +30,10 @@ struct MemberRule {
   std::string_view key, part;
   bool is_output = false;
 };
-constexpr MemberRule kMembers[] = {{dump_json::kInputArgs, ".input"},
-                                   {dump_json::kInputKwargs, ".input"},
-                                   {dump_json::kInput, ".input"},
-                                   {dump_json::kOutput, ".output", true},
-                                   {dump_json::kParameters, ".parameters"},
-                                   {dump_json::kBuffers, ".buffers", true}};
+constexpr MemberRule kMembers[] = {
+    {dump_json::kInputArgs, ".input"},       {dump_json::kInputKwargs, ".input"},
+    {dump_json::kInput, ".input"},           {dump_json::kOutput, ".output", true},
+    {dump_json::kParameters, ".parameters"}, {dump_json::kBuffers, ".buffers", true}};
 
 bool IsWordByte(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
@@ -111,12 +109,13 @@ bool NamesRank(std::string_view name) {
   return last == "src" || last == "dst" || last == "group_src" || last == "group_dst";
 }
 
-
 // Walks the values of one call; every leaf becomes a parameter.
 class ValueWalker {
  public:
   ValueWalker(const Call& call, const ValueForm& form, NodeValues& out)
-      : form_(form), out_(out), is_gradients_(call.kind == CallKind::kParametersGrad),
+      : form_(form),
+        out_(out),
+        is_gradients_(call.kind == CallKind::kParametersGrad),
         is_batch_(call.name.find("batch_isend_irecv") != std::string::npos) {}
 
   Status Walk(const Value& value, std::string& name, bool is_output, int depth = 0) {

@@ -29,9 +29,8 @@ std::optional<Frame> ParseFrame(std::string_view line) {
 }
 
 bool IsBackwardOfCheckpoint(const Frame& frame) {
-  return frame.function == "backward" ||
-         (frame.function == "checkpoint_function_backward" &&
-          frame.file.find("megatron") != std::string_view::npos);
+  return frame.function == "backward" || (frame.function == "checkpoint_function_backward" &&
+                                          frame.file.find("megatron") != std::string_view::npos);
 }
 
 // A genuine module on the top level is called Module.[{position}.]name.[{position}.]Class.

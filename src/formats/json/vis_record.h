@@ -44,7 +44,7 @@ struct GraphPlace {
 
 // One node. All texts are borrowed.
 struct Node {
-  size_t order = 0;  // children before parents
+  size_t order = 0;               // children before parents
   std::string_view name, parent;  // an empty parent: the root
   NodeType type = NodeType::kModule;
   std::vector<std::string_view> children{};
@@ -52,8 +52,8 @@ struct Node {
   std::optional<Level> level{};
   std::string_view overflow_level{};
   int64_t micro_step = 0;
-  bool is_top = false;  // below the root
-  size_t stack = 0;     // of the graph's stacks
+  bool is_top = false;                             // below the root
+  size_t stack = 0;                                // of the graph's stacks
   std::string_view inputs = "{}", outputs = "{}";  // JSON: name -> object of texts
   std::string_view transfers{};  // JSON: communication of other ranks; empty: none
 };

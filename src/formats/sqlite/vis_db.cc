@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-
 namespace plumbline::vis_db {
 namespace {
 
@@ -67,9 +66,7 @@ class Row {
   explicit Row(const sqlite::Statement& statement) : statement_(statement.get()) {}
 
   Row& Text(std::string_view text) { return Took(sqlite::BindText(statement_, ++column_, text)); }
-  Row& Number(int64_t number) {
-    return Took(sqlite3_bind_int64(statement_, ++column_, number));
-  }
+  Row& Number(int64_t number) { return Took(sqlite3_bind_int64(statement_, ++column_, number)); }
   Row& Real(double number) { return Took(sqlite3_bind_double(statement_, ++column_, number)); }
   Row& Null() { return Took(sqlite3_bind_null(statement_, ++column_)); }
   Row& TextOrNull(std::string_view text) { return text.empty() ? Null() : Text(text); }
