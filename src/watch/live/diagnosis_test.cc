@@ -51,14 +51,22 @@ class MadeUp {
     return row;
   }
 
+  // A weight of a hundred elements whose values follow its digest.
+  static Row WeightOf(const WatchedName& name, double digest) {
+    Row row = RowOf(name, 10 + digest * 1e-6, digest);
+    row.values.shape = {10, 10};
+    row.values.dtype = DType::kFloat32;
+    return row;
+  }
+
   StepRows RowsOf(int64_t step, const Values& values) {
     StepRows rows;
     rows.step = step;
     auto& other = rows.of(MonitorKind::kOther);
     other = {RowOf(lr_, values.lr), RowOf(beta_, values.beta1), RowOf(loss_, values.loss),
              RowOf(uncleared_, values.uncleared)};
-    rows.of(MonitorKind::kParameter) = {RowOf(first_, 10, values.digest1),
-                                        RowOf(second_, 10, values.digest2)};
+    rows.of(MonitorKind::kParameter) = {WeightOf(first_, values.digest1),
+                                        WeightOf(second_, values.digest2)};
     rows.of(MonitorKind::kReducedGradient) = {RowOf(first_, values.gradient),
                                               RowOf(second_, values.gradient)};
     rows.of(MonitorKind::kMomentum) = {RowOf(first_, values.momentum)};
@@ -178,7 +186,7 @@ TEST(BlackBoxSink, KeepsTwoBlocksAndStopsAfterAFinding) {
   EXPECT_EQ(sink.First()->step, 45);
   EXPECT_TRUE(sink.is_frozen());
   EXPECT_EQ(*ListDirectory(directory.path()),
-            (std::vector<std::string>{"other_40-49.csv", "other_50-59.csv"}));
+            (std::vector<std::string>{"findings.json", "other_40-49.csv", "other_50-59.csv"}));
   EXPECT_EQ(ReadFile(directory.path() + "/other_50-59.csv")->find("0,loss,54"), std::string::npos);
 }
 
