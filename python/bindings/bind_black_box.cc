@@ -1,5 +1,6 @@
 #include "bind_black_box.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -91,12 +92,17 @@ nb::object NewBlackBox(const nb::dict& framework, const std::string& output,
   config.ops = watch::BlackBoxOps();
   const watch::MonitorPlace place{output, {rank.value_or(0), 0, {}}, rank, 0};
   std::string warning;
-  std::string directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, &warning));
+  auto made = watch::MakeMonitorDirectory(config, place, &warning);
+  std::string directory = made ? std::move(*made) : std::string();
   auto sink = std::make_unique<watch::BlackBoxSink>(directory, steps);
   auto* raw_sink = sink.get();
   auto monitor = std::make_unique<watch::Monitor>(config, place.alerts, std::move(sink), "", 0);
   auto* live = new LiveMonitor(std::move(types), hooks, std::move(monitor), 0);
   live->set_sampled();
+  if (!made) {
+    live->Warn(fmt::format("{}: nothing is written; what goes wrong is said in the log alone",
+                           made.error().message()));
+  }
   live->set_directory(std::move(directory));
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());
@@ -154,6 +160,7 @@ void BindBlackBox(nb::module_& m) {
       .def(
           "write",
           [](const BlackBox& self, std::string_view text) {
+            if (self.monitor->directory().empty()) return;
             ValueOrRaise(WriteFileAtomically(
                 JoinPath(self.monitor->directory(), watch::kBlackBoxFile), text, false));
           },
