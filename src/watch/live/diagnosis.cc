@@ -41,6 +41,7 @@ constexpr double kLostStep = 1e-5;
 // when their bounds do, which clamped ones have in common with earlier steps.
 constexpr double kFewElements = 8, kManyElements = 10'000;
 constexpr int64_t kClampedSteps = 3;
+constexpr double kAtBounds = 0.9999;  // of the norm if every element were the largest
 
 double Largest(const std::deque<double>& values) {
   return values.empty() ? 0 : *std::ranges::max_element(values);
@@ -307,6 +308,13 @@ bool Diagnosis::MayBeClamped(const TensorValues& values, const std::deque<Parame
   return std::max(lows, highs) >= kClampedSteps;
 }
 
+// Every element is at the bound that it is clamped to, and its gradient pulls it no way back.
+bool Diagnosis::IsAtItsBounds(const Row& row) const {
+  const double bound = std::max(std::abs(row.values.of(Op::kMin)), std::abs(row.values.of(Op::kMax)));
+  const double most = bound * std::sqrt(ElementsOf(row.values));
+  return gradients_.contains(row.name->text) && row.values.of(Op::kNorm) > kAtBounds * most;
+}
+
 bool Diagnosis::IsLostInRounding(const Row& row) const {
   const auto gradient = gradients_.find(row.name->text);
   if (gradient == gradients_.end()) return false;  // it had none: nothing was added
@@ -341,7 +349,8 @@ void Diagnosis::LookAtMovement(const Row& row, Past& past) {
            fmt::format("parameter {} went back to the values it had at step {}", name, old->step));
   }
   if (moved) past.moved = past.still.steps > 0 ? 1 : past.moved + 1;
-  if (past.still.steps == 0 && !moved && IsLostInRounding(row)) past.moved = 0;
+  const bool may_rest = IsLostInRounding(row) || IsAtItsBounds(row);
+  if (past.still.steps == 0 && !moved && may_rest) past.moved = 0;
   past.still.Take(!moved, last.step);
   if (past.still.is_lasting() && past.moved >= kMovedBefore) {
     stalls_.push_back(FindingOf(

@@ -122,6 +122,7 @@ class Diagnosis {
   // Whether what the optimizer adds to a parameter may well be lost in rounding: of such a one
   // nothing follows from whether it moves.
   [[nodiscard]] bool IsLostInRounding(const Row& row) const;
+  [[nodiscard]] bool IsAtItsBounds(const Row& row) const;
   void LookAtGradient(const Row& row);
   void LookAtActivation(const Row& row);
   void LookAtMomentum(const Row& row);
