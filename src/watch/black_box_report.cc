@@ -251,6 +251,7 @@ const BlackBoxRank& EndOf(const BlackBoxRun& run) {
 std::string EndText(const BlackBoxRun& run) {
   const BlackBoxRank& rank = EndOf(run);
   const auto steps = static_cast<int64_t>(rank.steps);
+  if (rank.steps == 0) return "";
   return fmt::format(
       "  recorded: {} to {} of {}{}; {}\n", rank.first_step, rank.last_step,
       CountText(run.ranks.size(), "rank"),
@@ -276,7 +277,9 @@ std::string NothingText(const BlackBoxRun& run) {
   };
   const BlackBoxRank& worst = *std::ranges::max_element(run.ranks, {}, missing);
   std::string text =
-      missing(worst) > 0
+      worst.steps == 0
+          ? std::string("no step was seen")
+      : missing(worst) > 0
           ? fmt::format("nothing went wrong in the {} of {} steps that were looked at ({} to {})",
                         worst.steps, worst.steps_run, worst.first_step, worst.last_step)
           : fmt::format("nothing went wrong in steps {} to {}", worst.first_step, worst.last_step);
@@ -344,15 +347,13 @@ class DirectoryReader {
       const MonitorKindInfo* info = MonitorKindOfFile(file.kind);
       if (info != nullptr) ReadSteps(file, *info, &steps, warnings);
     }
-    if (steps.steps.empty()) {
-      warnings->push_back(fmt::format("{}: no step in it", directory_.path));
-      return false;
-    }
     rank.rank = directory_.rank;
     rank.directory = directory_.name;
     rank.steps = steps.steps.size();
-    rank.first_step = steps.steps.begin()->first;
-    rank.last_step = steps.steps.rbegin()->first;
+    if (rank.steps > 0) {
+      rank.first_step = steps.steps.begin()->first;
+      rank.last_step = steps.steps.rbegin()->first;
+    }
     rank.losses = LossesOf(steps);
     TakeFile(path);
     TakeUnread();
@@ -469,8 +470,8 @@ Result<BlackBoxReport> ExplainBlackBox(const std::string& path) {
   }
   if (report.runs.empty()) {
     return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: no directory in it holds a step of a black box (expected files "
-                             "of black_box(), with {}). For what TrainerMon wrote: plumb trend {}",
+                 fmt::format("{}: no directory in it is one of a black box (expected files of "
+                             "black_box(), with {}). For what TrainerMon wrote: plumb trend {}",
                              path, watch::kBlackBoxFile, path));
   }
   for (size_t run = 0; run < report.runs.size(); ++run) {

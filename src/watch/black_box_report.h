@@ -25,7 +25,7 @@ struct BlackBoxRank {
   std::string ended;             // as it said itself; empty: it was killed, or runs
   bool is_interrupted = false;   // by an exception or a signal
   uint64_t steps = 0;            // that are there
-  int64_t first_step = 0, last_step = 0;
+  int64_t first_step = 0, last_step = -1;
   int64_t steps_run = 0;         // since the first one that is there, with those not looked at
   std::map<int64_t, double> losses;   // by step
   std::vector<std::string> unjudged;  // what cannot be said to be right, one sentence for each kind

@@ -252,7 +252,7 @@ class Session:
         self._is_on = not owner.is_dynamic
         self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
-        self._calls = StepCalls()
+        self._calls = StepCalls(self._tell_of_calls)
         self._counting: list[Handle] = []
         self._handles: list[Handle] = []
         self._parameters: list[tuple[Any, _core.WatchedName]] = []
@@ -270,7 +270,7 @@ class Session:
         if self._config.print_struct:
             self._structure = ModuleStructure(self._parts, self._models, self._printed)
         self._steps = self._parts.watch_steps(self._optimizer, self._before, self._after)
-        self._counting = self._parts.count_calls(self._models[0], self._count_call)
+        self._counting = self._parts.count_calls(self._models[0], self._calls.hook)
         if not self._owner.is_dynamic:  # else the file is looked at behind every step
             self._guarded(self._arm)
 
@@ -282,6 +282,7 @@ class Session:
             self._steps = None
             for handle in self._counting:
                 handle.remove()
+            self._calls.close()
             if self._calls.too_many and not self._calls.is_told:
                 self._warn(self._calls.sentence(self._step))
         if self._live is not None:
@@ -328,9 +329,8 @@ class Session:
         if self._step >= self._idle_until:
             self._guarded(self._arm)
 
-    def _count_call(self, module: Any, *_: Any) -> None:
-        if getattr(module, "training", True) and self._calls.add():
-            self._warn(self._calls.sentence(self._step))
+    def _tell_of_calls(self) -> None:
+        self._warn(self._calls.sentence(self._step))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:

@@ -24,7 +24,7 @@ from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.watch.monitor_parts import Handle
 from plumbline.watch.step_calls import StepCalls
-from plumbline.watch.on_pytorch.monitor_parts import TorchMonitorParts, is_recomputing, never_compiled
+from plumbline.watch.on_pytorch.monitor_parts import TorchMonitorParts, is_recomputing
 
 # Optimizers whose state follows from its settings in the way that the native rules know.
 _ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")
@@ -112,13 +112,13 @@ class BlackBox:
         self._left: tuple[Any, float] | None = None
         self._last_loss: Any = None
         self._group = 0
-        self._calls = StepCalls()
+        self._calls = StepCalls(self._tell_of_calls)
         self._is_stepping = False
         self._shares: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._other: tuple[Any, int] = (None, 0)
         self._name_rows()
         self._steps = self._parts.watch_steps(optimizer, self._before, self._after)
-        self._counting = self._parts.count_calls(model, self._count_call)
+        self._counting = self._parts.count_calls(model, self._calls.hook)
         self._tell()
         self._write_state()
         _OPEN.add(self)
@@ -160,6 +160,7 @@ class BlackBox:
         self._steps.remove()
         for handle in self._counting:
             handle.remove()
+        self._calls.close()
         self._live.close()
         self._tell()
         self._write_state()
@@ -232,10 +233,9 @@ class BlackBox:
         if self._handles and isinstance(loss, torch.Tensor) and loss.numel() == 1:
             self._last_loss = loss.detach()
 
-    def _count_call(self, module: Any, _: Any) -> None:
-        if module.training and torch.is_grad_enabled() and self._calls.add():
-            self._warn(self._calls.sentence(self._step))
-            self._write_state()
+    def _tell_of_calls(self) -> None:
+        self._warn(self._calls.sentence(self._step))
+        self._write_state()
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
@@ -254,7 +254,7 @@ class BlackBox:
                 for module, sample in self._samples
             ]
             self._handles.append(self._model.register_forward_pre_hook(
-                CopyableHook(never_compiled(self._look_at_input)), with_kwargs=True))
+                CopyableHook(self._input.before), with_kwargs=True))
         elif not wants:
             self._disarm()
         if self._box.is_frozen:
@@ -306,7 +306,7 @@ class BlackBox:
         self._names = [self._live.name(name, 0, 1 + at) for at, (name, _) in enumerate(named)]
         self._loss = self._live.name("loss")
         self._uncleared = self._live.name("uncleared")
-        self._input = self._live.name("input")
+        self._input = _core.InputSample(self._box, "input")
         self._samples = [
             (module, _core.OutputSample(self._box, is_recomputing, name))
             for name, module in self._model.named_modules()
@@ -351,13 +351,6 @@ class BlackBox:
         is_there = left is not None and any(one.grad is left[0]() for one in self._parameters
                                             if one.grad is not None)
         self._live.add("other", self._uncleared, left[1] if left and is_there else 0.0)
-
-    def _look_at_input(self, module: Any, args: Any, kwargs: Any) -> None:
-        if self._input_step != self._step and module.training:
-            self._input_step = self._step
-            self._box.add_input(self._input, args, kwargs)
-
-    _input_step = -1
 
     # ---- what is said
 

@@ -29,27 +29,6 @@ def is_recomputing() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-def never_compiled(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """`hook`, called as it is where torch.compile() is at work: like torch.compiler.disable(), which
-    loads the compiler (seconds). Inside, calls of native objects would fail.
-    """
-    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
-    switch, skip = getattr(frames, "set_eval_frame", None), getattr(frames, "skip_code", None)
-    if switch is None or skip is None:  # of other releases
-        return hook
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        before = switch(None)
-        try:
-            return hook(*args, **kwargs)
-        finally:
-            switch(before)
-
-    called._torchdynamo_disable = True  # type: ignore[attr-defined]
-    skip(called.__code__)
-    return called
-
-
 class TorchMonitorParts:
     """`plumbline.watch.monitor_parts.MonitorParts` for PyTorch."""
 
@@ -91,7 +70,7 @@ class TorchMonitorParts:
         ]
 
     def count_calls(self, model: torch.nn.Module, hook: Callable[..., None]) -> list[Handle]:
-        return [self.watch_calls(model, never_compiled(hook))]
+        return [self.watch_calls(model, hook)]
 
     def watch_calls(self, module: torch.nn.Module, hook: Callable[..., None]) -> Handle:
         return module.register_forward_pre_hook(CopyableHook(hook))
