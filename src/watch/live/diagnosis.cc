@@ -248,13 +248,15 @@ void Diagnosis::LookAtOther(const Row& row) {
   if (name == kUnclearedRow) {
     Past& past = PastOf(MonitorKind::kOther, row);
     const double norm = row.values.of(Op::kMean);
-    if (norm > 0 && past.seen > 5 && past.alive == 0) {
-      Report(Fault::kNotCleared, step_, MonitorKind::kOther, row,
+    past.above.Take(norm > 0, step_);
+    past.alive += norm > 0 ? 1 : 0;
+    const bool is_first_time = past.above.steps == past.alive;
+    if (past.above.steps == 2 && past.seen > 5 && is_first_time) {
+      Report(Fault::kNotCleared, past.above.since, MonitorKind::kOther, row,
              fmt::format("gradients of the step before were still there when this step's backward "
                          "began (norm {:.6g}); they are added up",
                          norm));
     }
-    past.alive += norm > 0 ? 1 : 0;
     return;
   }
   if (name == kInputRow) {

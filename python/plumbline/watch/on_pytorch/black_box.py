@@ -23,8 +23,8 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.watch.monitor_parts import Handle
-from plumbline.watch.step_calls import StepCalls
 from plumbline.watch.on_pytorch.monitor_parts import TorchMonitorParts, is_recomputing
+from plumbline.watch.step_calls import StepCalls
 
 # Optimizers whose state follows from its settings in the way that the native rules know.
 _ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")
@@ -191,8 +191,10 @@ class BlackBox:
 
     def other_step(self, optimizer: Any) -> None:
         """Another optimizer made a step: where it has taken over the parameters, it is followed."""
-        if optimizer is self._optimizer or self._is_stepping:
-            return
+        if optimizer is not self._optimizer and not self._is_stepping:
+            self._guarded(lambda: self._count_other(optimizer))
+
+    def _count_other(self, optimizer: Any) -> None:
         if optimizer not in self._shares:
             self._shares[optimizer] = self._has_taken_over(optimizer)
         if not self._shares[optimizer]:
@@ -201,7 +203,7 @@ class BlackBox:
         steps = steps + 1 if known is not None and known() is optimizer else 1
         self._other = (weakref.ref(optimizer), steps)
         if steps == _OTHER_STEPS:
-            self._guarded(lambda: self._follow(optimizer, steps))
+            self._follow(optimizer, steps)
 
     def _has_taken_over(self, optimizer: Any) -> bool:
         mine = {id(one) for one in self._parameters}
@@ -221,17 +223,14 @@ class BlackBox:
         self._other = (None, 0)
         self._calls.end_step()
         self._has_backward, self._left = False, None
-        self._warn(f"the {kinds[0]} that it was given makes no step any more and another {kinds[1]} "
+        self._warn(f"the {kinds[0]} that it was given makes no step any more, another {kinds[1]} "
                    f"over the same parameters does: it is followed from step {self._step} on, "
                    f"steps {first} to {self._step - 1} were not seen")
 
     def backward(self, loss: Any) -> None:
         """A backward pass begins at `loss`."""
-        if self._handles and not self._has_backward:
-            self._has_backward = True
-            self._guarded(self._look_at_left)
-        if self._handles and isinstance(loss, torch.Tensor) and loss.numel() == 1:
-            self._last_loss = loss.detach()
+        if self._handles:
+            self._guarded(lambda: self._look_at_backward(loss))
 
     def _tell_of_calls(self) -> None:
         self._warn(self._calls.sentence(self._step))
@@ -337,7 +336,12 @@ class BlackBox:
         key = self._momentum_key
         return [state[one].get(key) if one in state else None for one in self._parameters]
 
-    def _look_at_left(self) -> None:
+    def _look_at_backward(self, loss: Any) -> None:
+        if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+            self._last_loss = loss.detach()
+        if self._has_backward:
+            return
+        self._has_backward = True
         gradients = [one.grad for one in self._parameters]
         there = next((one for one in gradients if one is not None), None)
         if there is not None:
