@@ -330,8 +330,8 @@ std::string OtherRuns(const BlackBoxReport& report, size_t shown) {
   if (bad.size() > kMost) bad.resize(kMost);
   if (good > 0) bad.push_back(fmt::format("{} without a finding", good));
   return fmt::format("  {} of one rank, this one in {}; others: {}\n",
-                     CountText(report.runs.size(), "run"), report.runs[shown].ranks.front().directory,
-                     fmt::join(bad, "; "));
+                     CountText(report.runs.size(), "run"),
+                     report.runs[shown].ranks.front().directory, fmt::join(bad, "; "));
 }
 
 // What one directory holds, and the findings of its rank; nothing where it is no black box.

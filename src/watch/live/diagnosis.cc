@@ -312,7 +312,8 @@ bool Diagnosis::MayBeClamped(const TensorValues& values, const std::deque<Parame
 
 // Every element is at the bound that it is clamped to, and its gradient pulls it no way back.
 bool Diagnosis::IsAtItsBounds(const Row& row) const {
-  const double bound = std::max(std::abs(row.values.of(Op::kMin)), std::abs(row.values.of(Op::kMax)));
+  const double bound =
+      std::max(std::abs(row.values.of(Op::kMin)), std::abs(row.values.of(Op::kMax)));
   const double most = bound * std::sqrt(ElementsOf(row.values));
   return gradients_.contains(row.name->text) && row.values.of(Op::kNorm) > kAtBounds * most;
 }
