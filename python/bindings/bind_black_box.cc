@@ -1,5 +1,6 @@
 #include "bind_black_box.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -48,6 +49,11 @@ class Stopwatch {
   Clock::time_point begun_;
 };
 
+bool IsTraining(PyObject* module) {
+  static PyObject* const training = PyUnicode_InternFromString("training");
+  return nb::steal(CheckedPython(PyObject_GetAttr(module, training))).ptr() == Py_True;
+}
+
 // A forward hook: samples what a module gives at its first call of each step.
 class OutputSample {
  public:
@@ -63,11 +69,9 @@ class OutputSample {
 
  private:
   void Look(PyObject* module, PyObject* output) {
-    static PyObject* const training = PyUnicode_InternFromString("training");
     LiveMonitor& monitor = *box_.monitor;
     if (epoch_ == monitor.epoch()) return;
-    const nb::object is_training = nb::steal(CheckedPython(PyObject_GetAttr(module, training)));
-    if (is_training.ptr() != Py_True || nb::cast<bool>(is_recomputing_())) return;
+    if (!IsTraining(module) || nb::cast<bool>(is_recomputing_())) return;
     epoch_ = monitor.epoch();
     PyObject* tensor = FirstTensor(output, monitor.types().tensor);
     if (tensor != nullptr) monitor.Add(MonitorKind::kActivation, name_, 0, tensor);
@@ -77,6 +81,54 @@ class OutputSample {
   nb::object is_recomputing_;
   const watch::WatchedName* name_;
   uint64_t epoch_ = UINT64_MAX;
+};
+
+// A forward pre hook: the first tensor that the model gets in each step.
+class InputSample {
+ public:
+  InputSample(BlackBox& box, std::string_view name)
+      : box_(box), name_(box.monitor->monitor().Name(name, 0, 0)) {}
+
+  void Before(PyObject* module, PyObject* args, PyObject* kwargs) {
+    const Stopwatch stopwatch(&box_.in_hooks);
+    RunGuarded(*box_.monitor, [&] {
+      LiveMonitor& monitor = *box_.monitor;
+      if (epoch_ == monitor.epoch() || !IsTraining(module)) return;
+      epoch_ = monitor.epoch();
+      PyObject* tensor = FirstTensor(args, monitor.types().tensor);
+      if (tensor == nullptr) tensor = FirstTensor(kwargs, monitor.types().tensor);
+      if (tensor != nullptr) monitor.Add(MonitorKind::kOther, name_, 0, tensor);
+    });
+  }
+
+ private:
+  BlackBox& box_;
+  const watch::WatchedName* name_;
+  uint64_t epoch_ = UINT64_MAX;
+};
+
+// A forward pre hook that counts calls in training. Native, as compilers of models trace others.
+class CallCount {
+ public:
+  explicit CallCount(nb::object at_limit) : at_limit_(std::move(at_limit)) {}
+
+  void Before(PyObject* module) {
+    try {
+      if (!IsTraining(module)) return;
+    } catch (...) {  // no such attribute: other frameworks
+      PyErr_Clear();
+    }
+    if (++calls != limit || at_limit_.is_none()) return;
+    PyObject* result = PyObject_CallNoArgs(at_limit_.ptr());
+    if (result == nullptr) PyErr_Clear();  // what it has to say is said at the end
+    Py_XDECREF(result);
+  }
+  void Forget() { at_limit_ = nb::none(); }
+
+  uint64_t calls = 0, limit = 0;
+
+ private:
+  nb::object at_limit_;
 };
 
 nb::object NewBlackBox(const nb::dict& framework, const std::string& output,
@@ -91,12 +143,17 @@ nb::object NewBlackBox(const nb::dict& framework, const std::string& output,
   config.ops = watch::BlackBoxOps();
   const watch::MonitorPlace place{output, {rank.value_or(0), 0, {}}, rank, 0};
   std::string warning;
-  std::string directory = ValueOrRaise(watch::MakeMonitorDirectory(config, place, nullptr, &warning));
+  auto made = watch::MakeMonitorDirectory(config, place, nullptr, &warning);
+  std::string directory = made ? std::move(*made) : std::string();
   auto sink = std::make_unique<watch::BlackBoxSink>(directory, steps);
   auto* raw_sink = sink.get();
   auto monitor = std::make_unique<watch::Monitor>(config, place.alerts, std::move(sink), "", 0);
   auto* live = new LiveMonitor(std::move(types), hooks, std::move(monitor), 0);
   live->set_sampled();
+  if (!made) {
+    live->Warn(fmt::format("{}: nothing is written; what goes wrong is said in the log alone",
+                           made.error().message()));
+  }
   live->set_directory(std::move(directory));
   nb::object owner = nb::cast(live, nb::rv_policy::take_ownership);
   live->set_owner(owner.ptr());
@@ -135,16 +192,6 @@ void BindBlackBox(nb::module_& m) {
       .def_prop_ro("first", First)
       .def("norm", NormOf, nb::arg("gradients"))
       .def(
-          "add_input",
-          [](BlackBox& self, const watch::WatchedName& name, nb::handle args, nb::handle kwargs) {
-            const Stopwatch stopwatch(&self.in_hooks);
-            PyObject* type = self.monitor->types().tensor;
-            PyObject* tensor = FirstTensor(args.ptr(), type);
-            if (tensor == nullptr) tensor = FirstTensor(kwargs.ptr(), type);
-            if (tensor != nullptr) self.monitor->Add(MonitorKind::kOther, &name, 0, tensor);
-          },
-          nb::arg("name"), nb::arg("args"), nb::arg("kwargs"))
-      .def(
           "take_seconds",
           [](BlackBox& self) {
             const auto spent = std::exchange(self.in_hooks, {});
@@ -154,10 +201,30 @@ void BindBlackBox(nb::module_& m) {
       .def(
           "write",
           [](const BlackBox& self, std::string_view text) {
+            if (self.monitor->directory().empty()) return;
             ValueOrRaise(WriteFileAtomically(
                 JoinPath(self.monitor->directory(), watch::kBlackBoxFile), text, false));
           },
           nb::arg("text"), "How the training is and how it ended, as JSON.");
+  nb::class_<InputSample>(m, "InputSample", "Samples what a model gets.")
+      .def(nb::init<BlackBox&, std::string_view>(), nb::keep_alive<1, 2>(), nb::arg("box"),
+           nb::arg("name"))
+      .def(
+          "before",
+          [](InputSample& self, nb::handle module, nb::handle args, nb::handle kwargs) {
+            self.Before(module.ptr(), args.ptr(), kwargs.ptr());
+          },
+          nb::arg(), nb::arg(), nb::arg(), "A forward pre hook.");
+  nb::class_<CallCount>(m, "CallCount", "Counts calls of a model that trains.")
+      .def(nb::init<nb::object>(), nb::arg("at_limit").none(),
+           nb::sig("def __init__(self, at_limit: collections.abc.Callable[[], None]) -> None"))
+      .def_rw("calls", &CallCount::calls)
+      .def_rw("limit", &CallCount::limit, "At this many calls `at_limit` is called.")
+      .def("forget", &CallCount::Forget, "`at_limit` is called no more.")
+      .def(
+          "before",
+          [](CallCount& self, nb::handle module, nb::handle) { self.Before(module.ptr()); },
+          nb::arg(), nb::arg(), "A forward pre hook.");
   nb::class_<OutputSample>(m, "OutputSample", "Samples the output of one module.")
       .def(nb::init<BlackBox&, nb::object, std::string_view>(), nb::keep_alive<1, 2>(),
            nb::arg("box"), nb::arg("is_recomputing"), nb::arg("module"))

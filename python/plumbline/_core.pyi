@@ -444,13 +444,43 @@ class BlackBox:
 
     def norm(self, gradients: list) -> float: ...
 
-    def add_input(self, name: WatchedName, args: object, kwargs: object) -> None: ...
-
     def take_seconds(self) -> float:
         """Spent in hooks since the last call."""
 
     def write(self, text: str) -> None:
         """How the training is and how it ended, as JSON."""
+
+class InputSample:
+    """Samples what a model gets."""
+
+    def __init__(self, box: BlackBox, name: str) -> None: ...
+
+    def before(self, arg0: object, arg1: object, arg2: object, /) -> None:
+        """A forward pre hook."""
+
+class CallCount:
+    """Counts calls of a model that trains."""
+
+    def __init__(self, at_limit: Callable[[], None]) -> None: ...
+
+    @property
+    def calls(self) -> int: ...
+
+    @calls.setter
+    def calls(self, arg: int, /) -> None: ...
+
+    @property
+    def limit(self) -> int:
+        """At this many calls `at_limit` is called."""
+
+    @limit.setter
+    def limit(self, arg: int, /) -> None: ...
+
+    def forget(self) -> None:
+        """`at_limit` is called no more."""
+
+    def before(self, arg0: object, arg1: object, /) -> None:
+        """A forward pre hook."""
 
 class OutputSample:
     """Samples the output of one module."""

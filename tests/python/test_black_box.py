@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ranks import PROLOGUE, run_ranks
 from recording import PLUMB
-from training_faults import FAULT_STEP, FAULTS, HEALTHY
+from training_faults import FAULT_STEP, FAULTS, HEALTHY, OTHER_FAULTS
 
 HERE = Path(__file__).parent
 
@@ -36,8 +36,9 @@ def run_cases(directory: Path, *names: str) -> dict[str, dict[str, Any]]:
 
 
 def test_every_fault_is_named_with_its_step_and_module(tmp_path: Path) -> None:
-    found = run_cases(tmp_path, *FAULTS)
-    for name, (_, module) in FAULTS.items():
+    found = run_cases(tmp_path, *FAULTS, *OTHER_FAULTS)
+    modules = {name: module for name, (_, module) in {**FAULTS, **OTHER_FAULTS}.items()}
+    for name, module in modules.items():
         one = found[name]
         assert one["step"] is not None, name
         assert abs(one["step"] - FAULT_STEP) <= 1, one
@@ -133,6 +134,11 @@ def test_the_last_steps_outlast_the_end_of_the_job(tmp_path: Path, how: str) -> 
     [rank] = answer["ranks"]
     ended = {"SIGKILL": None, "SIGTERM": "SIGTERM", "raise": "RuntimeError: the data ended"}[how]
     assert rank["ended"] == ended
+    assert rank["interrupted"] == (ended is not None)
+    first = explain(tmp_path).splitlines()[0]
+    assert first.startswith(f"ended by {ended}; before, nothing went wrong in steps " if ended
+                            else "nothing went wrong in steps "), first
+    assert first.endswith("killed, or still running") == (ended is None), first
     # At most the step in flight and the one that is being written are missing.
     assert rank["last_step"] >= last - 2
     assert rank["last_step"] - rank["first_step"] >= 15
@@ -190,8 +196,98 @@ def test_one_line_with_the_trainers_of_libraries(tmp_path: Path) -> None:
 
 
 def test_what_is_no_black_box_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "Dec03_21-34-40-rank0-3f9c1a2b").mkdir()
+    directory = tmp_path / "Dec03_21-34-40-rank0-3f9c1a2b"
+    directory.mkdir()
+    # What a monitor writes is none: its statistics say less, and it ends in another way.
+    (directory / "grad_reduced_0-1.csv").write_text(
+        "vpp_stage,name,step,norm\n0,fc.weight,0,1.5\n0,fc.weight,1,nan\n")
     done = subprocess.run([PLUMB, "explain", str(tmp_path)], text=True, capture_output=True,
                           check=False)
     assert done.returncode == 3
-    assert "holds a step of a black box" in done.stderr
+    assert "no directory in it is one of a black box" in done.stderr
+    assert "plumb trend" in done.stderr
+
+
+HABITS = """
+import sys, torch
+from plumbline.pytorch import black_box
+torch.set_num_threads(1)
+out = sys.argv[1]
+
+class Training:
+    def __init__(self, name, budget=None):
+        torch.manual_seed(0)
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01)
+        self.called = self.model
+        self.box = black_box(self.model, self.optimizer, f"{out}/{name}", budget=budget)
+    def run(self, steps, scale=1.0, stepping=True):
+        for _ in range(steps):
+            self.optimizer.zero_grad()
+            (self.called(torch.randn(8, 4)).square().mean() * scale).backward()
+            if stepping:
+                self.optimizer.step()
+
+def replaced():
+    one = Training("replaced")
+    one.run(40)
+    one.optimizer = torch.optim.Adam(one.model.parameters(), 0.01)
+    one.run(20)
+    one.run(10, float("nan"))
+    return one
+def unstepped():
+    one = Training("unstepped")
+    one.run(40)
+    one.run(70, float("nan"), stepping=False)
+    return one
+def skipped():
+    one = Training("skipped", budget=1e-6)
+    one.run(60)
+    return one
+def runs():
+    for scale in (1.0, float("nan"), 1.0):
+        one = Training("runs")
+        one.run(30)
+        one.run(5, scale)
+        one.box.stop()
+    return one
+def nowhere():
+    open(f"{out}/file", "w").close()
+    one = Training("file")
+    one.run(30)
+    one.run(10, float("nan"))
+    assert one.box.directory == "" and one.box.first_bad_step == 30, one.box.finding
+    return one
+def compiled():
+    one = Training("compiled")
+    one.called = torch.compile(one.model, backend="eager")
+    one.run(20)
+    return one
+for case in (replaced, unstepped, skipped, runs, nowhere, compiled):
+    one = case()
+    one.box.stop()
+    assert not one.model._forward_pre_hooks and not one.optimizer._optimizer_step_pre_hooks
+assert not sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
+"""
+
+
+def test_what_was_not_seen_is_never_said_to_be_fine(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", HABITS, tmp_path], text=True,
+                          capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = done.stdout + done.stderr
+    first = {name: explain(tmp_path / name).splitlines()[0]
+             for name in ("replaced", "unstepped", "skipped", "runs", "compiled")}
+    assert first["replaced"] == "first bad step: 60: the loss holds NaN (non-finite)"
+    assert "it is followed from step 42 on, steps 40 to 41 were not seen" in said
+    assert first["unstepped"].startswith(
+        "not certain: nothing went wrong in steps 0 to 39; but the optimizer made no step any more "
+        "after step 39, while the model was called 70 more times"), first
+    assert said.count("the optimizer made no step after step 39") == 1
+    assert "of 60 steps that were looked at (0 to " in first["skipped"], first
+    # The newest of three runs has no fault, the one before has.
+    assert first["runs"] == "first bad step: 30: the loss holds NaN (non-finite)", first
+    assert "3 runs of one rank" in explain(tmp_path / "runs")
+    assert first["compiled"] == "nothing went wrong in steps 0 to 19"
+    assert "file: cannot create directory" in said

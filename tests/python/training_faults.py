@@ -258,6 +258,107 @@ def one_batch(directory: Path) -> Any:
     return train(model, optimizer, directory, lambda: (model(x) - y).square().mean())
 
 
+def convolutions_by_sgd(directory: Path, seed: int) -> Any:
+    """Biases in front of a normalisation: their gradients are what rounding leaves."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3),
+                          nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(128, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+
+    def loss() -> Any:
+        x = torch.randn(8, 1, 8, 8)
+        target = (x.mean((1, 2, 3)) * 20 + 2.5).clamp(0, 4).long()
+        return nn.functional.cross_entropy(model(x), target)
+
+    return train(model, optimizer, directory, loss)
+
+
+def normalised(directory: Path, habit: str) -> Any:
+    """A perceptron with BatchNorm and dropout under SGD, with a habit of training."""
+    model = nn.Sequential(nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.3),
+                          nn.Linear(32, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9,
+                                maximize=habit == "maximize")
+    schedules = torch.optim.lr_scheduler
+    schedule = {"one_cycle": lambda: schedules.OneCycleLR(optimizer, 0.1, total_steps=STEPS + 1),
+                "restarts": lambda: schedules.CosineAnnealingWarmRestarts(optimizer, 15),
+                }.get(habit, lambda: None)()
+    right = torch.randn(20, 5)
+    with watched(model, optimizer, directory) as box:
+        for x in batches(STEPS, 16, 20):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), (x @ right).argmax(1))
+            (-loss if habit == "maximize" else loss).backward()
+            if habit == "clip":
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            if schedule is not None:
+                schedule.step()
+    return box
+
+
+class Mask(nn.Module):
+    """Scores of the future are infinite."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        size = scores.shape[-1]
+        return scores.masked_fill(torch.ones(size, size).triu(1).bool(), float("-inf"))
+
+
+class Attention(nn.Module):
+    """One head whose masked scores are the output of a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.mask, self.outer = nn.Linear(4, 8), Mask(), nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.inner(x)
+        return self.outer((self.mask(x @ x.transpose(1, 2)).softmax(-1) @ x).mean(1))
+
+
+def masked(directory: Path) -> Any:
+    model = Attention()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    return train(model, optimizer, directory, lambda: nn.functional.cross_entropy(
+        model(torch.randn(8, 5, 4)), torch.randint(0, 5, (8,))))
+
+
+def clipped_critic(directory: Path) -> Any:
+    """Weights that are clamped, a critic that is trained five times as often."""
+    maker, judge = nn.Linear(6, 8), nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    first = torch.optim.RMSprop(maker.parameters(), lr=5e-4)
+    second = torch.optim.RMSprop(judge.parameters(), lr=5e-4)
+    with watched(maker, first, directory) as box, watched(judge, second, directory) as other:
+        for step, x in enumerate(batches(STEPS, 16, 8)):
+            fake = maker(torch.randn(16, 6))
+            second.zero_grad()
+            (judge(fake.detach()).mean() - judge(x + 1).mean()).backward()
+            second.step()
+            with torch.no_grad():
+                for one in judge.parameters():
+                    one.clamp_(-0.01, 0.01)
+            if step % 5 == 4:
+                first.zero_grad()
+                (-judge(fake).mean()).backward()
+                first.step()
+    return box if box.finding else other
+
+
+def dropped_layers(directory: Path) -> Any:
+    layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+    optimizer = torch.optim.AdamW(layers.parameters(), lr=1e-3)
+
+    def loss() -> Any:
+        x = torch.randn(16, 16)
+        out = layers[0](x)
+        for layer in layers[1:]:
+            out = out + layer(out) if torch.rand(()) > 0.2 else out
+        return (out - x).square().mean()
+
+    return train(layers, optimizer, directory, loss)
+
+
 def accumulation(directory: Path) -> Any:
     model = nn.Sequential(nn.Linear(10, 20), nn.LeakyReLU(), nn.Linear(20, 2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -321,7 +422,53 @@ HEALTHY: dict[str, Callable[[Path], Any]] = {
     function.__name__: function
     for function in (perceptron, convolutions, recurrent, transformer, embedding, autoencoder,
                      warm_restarts, one_batch, accumulation, mixed_precision, adversarial,
-                     language_model)
+                     language_model, masked, clipped_critic, dropped_layers)
+}
+HEALTHY |= {f"convolutions_by_sgd_{seed}": functools.partial(convolutions_by_sgd, seed=seed)
+            for seed in range(5)}
+HEALTHY |= {f"normalised_{habit}": functools.partial(normalised, habit=habit)
+            for habit in ("one_cycle", "restarts", "maximize", "clip")}
+
+
+# ---- Faults of other models
+
+def exploding_convolution(directory: Path) -> Any:
+    """The gradient of the first layer doubles at every step."""
+    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+                          nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.Flatten(),
+                          nn.Linear(128, 5))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    right = torch.randn(16, 5)
+    with watched(model, optimizer, directory) as box:
+        for step, x in enumerate(batches(STEPS, 16, 16)):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x.view(16, 1, 4, 4)), (x @ right).argmax(1))
+            loss.backward()
+            if step >= FAULT_STEP:
+                model[0].weight.grad.mul_(2.0 ** (step - FAULT_STEP + 1))
+            optimizer.step()
+    return box
+
+
+def masked_until_nan(directory: Path) -> Any:
+    """Infinities on purpose, and a weight that is NaN later."""
+    model = Attention()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    steps = iter(range(STEPS))
+
+    def loss() -> Any:
+        if next(steps) == FAULT_STEP:
+            with torch.no_grad():
+                model.outer.weight[0, 0] = float("nan")
+        return nn.functional.cross_entropy(model(torch.randn(8, 5, 4)),
+                                           torch.randint(0, 5, (8,)))
+
+    return train(model, optimizer, directory, loss)
+
+
+OTHER_FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "exploding_convolution": (exploding_convolution, "0"),
+    "masked_until_nan": (masked_until_nan, "outer"),
 }
 
 
@@ -353,7 +500,8 @@ def main() -> None:
             training.run(FAULTS[name][0], box)
             box.stop()
         else:
-            box = HEALTHY[name](directory / name)
+            case = HEALTHY[name] if name in HEALTHY else OTHER_FAULTS[name][0]
+            box = case(directory / name)
         print(json.dumps({"name": name, "step": box.first_bad_step, "module": box.module,
                           "finding": box.finding}))
 

@@ -55,6 +55,9 @@ class MindSporeMonitorParts:
             register_after(module, after),
         ]
 
+    def count_calls(self, model: ms.nn.Cell, hook: Callable[..., None]) -> list[Handle]:
+        return []  # a hook of a cell that is compiled would compile it anew
+
     def watch_calls(self, module: ms.nn.Cell, hook: Callable[..., None]) -> Handle:
         handle: Handle = module.register_forward_pre_hook(CopyableHook(hook))
         return handle

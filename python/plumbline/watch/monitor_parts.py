@@ -55,6 +55,11 @@ class MonitorParts(Protocol):
     def watch_module(self, module: Any, watch: _core.ModuleWatch) -> list[Handle]:
         """Registers the hooks of `watch` around the calls of `module`."""
 
+    def count_calls(self, model: Any, hook: Callable[..., None]) -> list[Handle]:
+        """Calls `hook` at every call of the outermost module, also in steps that are not watched;
+        nothing where that costs more than the call.
+        """
+
     def watch_calls(self, module: Any, hook: Callable[..., None]) -> Handle:
         """Calls `hook` before every call of `module`."""
 

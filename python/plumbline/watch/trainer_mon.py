@@ -16,6 +16,7 @@ from plumbline.watch.communication import Communication, check_lines
 from plumbline.watch.config_file import ConfigFile
 from plumbline.watch.module_structure import ModuleStructure
 from plumbline.watch.monitor_parts import Handle, MonitorParts
+from plumbline.watch.step_calls import StepCalls
 
 _OUTPUT_VARIABLE, _DYNAMIC_VARIABLE = "MONITOR_OUTPUT_DIR", "DYNAMIC_MONITOR"
 _SHOWN_ALERTS = 8  # of one step on the console
@@ -263,6 +264,8 @@ class Session:
         self._start_step = owner.config.start_step
         self._idle_until = 0  # before that step nothing has to be looked at
         self._steps: Handle | None = None
+        self._calls = StepCalls(self._tell_of_calls)
+        self._counting: list[Handle] = []
         self._handles: list[Handle] = []
         self._parameters: list[tuple[Any, _core.WatchedName]] = []
         self._structure: ModuleStructure | None = None
@@ -279,6 +282,7 @@ class Session:
         if self._config.print_struct:
             self._structure = ModuleStructure(self._parts, self._models, self._printed)
         self._steps = self._parts.watch_steps(self._optimizer, self._before, self._after)
+        self._counting = self._parts.count_calls(self._models[0], self._calls.hook)
         if not self._owner.is_dynamic:  # else the file is looked at behind every step
             self._guarded(self._arm)
 
@@ -288,6 +292,11 @@ class Session:
         if self._steps is not None:
             self._steps.remove()
             self._steps = None
+            for handle in self._counting:
+                handle.remove()
+            self._calls.close()
+            if self._calls.too_many and not self._calls.is_told:
+                self._warn(self._calls.sentence(self._step))
         if self._live is not None:
             self._live.close()
             self._tell()
@@ -331,9 +340,13 @@ class Session:
     def _after(self) -> None:
         if self._handles:
             self._guarded(self._commit)
+        self._calls.end_step()
         self._step += 1
         if self._step >= self._idle_until:
             self._guarded(self._arm)
+
+    def _tell_of_calls(self) -> None:
+        self._warn(self._calls.sentence(self._step))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:

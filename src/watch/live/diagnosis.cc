@@ -30,6 +30,21 @@ constexpr uint64_t kMovedBefore = 15;
 constexpr double kLowRate = 0.01;
 constexpr double kStateTolerance = 0.1;
 constexpr uint64_t kMostSkipped = 10, kMostHeld = 5;
+// What stays so for so many steps, and several times as long as ever before, has come to stay:
+// layers that are left out of single steps, or branches that are taken now and then, do not.
+constexpr uint64_t kLasting = 6, kLongerThanEver = 3;
+// A norm that left its past behind more than so many steps ago has risen slowly.
+constexpr uint64_t kQuickRise = 8;
+// Of the largest gradient of a step: below, a gradient is what rounding left, as of a bias in front
+// of a normalisation.
+constexpr double kNegligible = 1e-5, kSmall = 1e-3;
+// Of the norm of a parameter: steps below are lost in float32's rounding (2^-24) in parts.
+constexpr double kLostStep = 1e-5;
+// Parameters of fewer elements come back to earlier values by themselves; of more they do not, nor
+// when their bounds do, which clamped ones have in common with earlier steps.
+constexpr double kFewElements = 8, kManyElements = 10'000;
+constexpr int64_t kClampedSteps = 3;
+constexpr double kAtBounds = 0.9999;  // of the norm if every element were the largest
 
 double Largest(const std::deque<double>& values) {
   return values.empty() ? 0 : *std::ranges::max_element(values);
@@ -62,6 +77,12 @@ std::string PlaceOf(MonitorKind kind, const std::string& name) {
   return point == std::string::npos ? name : name.substr(0, point);
 }
 
+double ElementsOf(const TensorValues& values) {
+  double count = 1;
+  for (const int64_t size : values.shape) count *= static_cast<double>(size);
+  return count;
+}
+
 // Where a row stands in the flow of a step: parameters, outputs, the loss, gradients, momenta.
 uint64_t PositionOf(MonitorKind kind, const Row& row) {
   const uint64_t place = kind == MonitorKind::kParameter         ? 0
@@ -85,24 +106,32 @@ std::string_view WordOf(MonitorKind kind) {
   }
 }
 
+// In the order of Fault.
+constexpr std::array<std::string_view, 14> kFaultNames = {
+    "setting",
+    "gradients-not-cleared",
+    "same-batch",
+    "ranks-diverged",
+    "stale-weight",
+    "weight-jump",
+    "non-finite",
+    "momentum",
+    "frozen",
+    "dead-gradient",
+    "dead-activation",
+    "activation",
+    "loss",
+    "gradient",
+};
+
 }  // namespace
 
-std::string_view NameOf(Fault fault) {
-  constexpr std::array<std::string_view, 14> kNames = {"setting",
-                                                       "gradients-not-cleared",
-                                                       "same-batch",
-                                                       "ranks-diverged",
-                                                       "stale-weight",
-                                                       "weight-jump",
-                                                       "non-finite",
-                                                       "momentum",
-                                                       "frozen",
-                                                       "dead-gradient",
-                                                       "dead-activation",
-                                                       "activation",
-                                                       "loss",
-                                                       "gradient"};
-  return kNames[static_cast<size_t>(fault)];
+std::string_view NameOf(Fault fault) { return kFaultNames[static_cast<size_t>(fault)]; }
+
+std::optional<Fault> FaultNamed(std::string_view name) {
+  const auto found = std::ranges::find(kFaultNames, name);
+  if (found == kFaultNames.end()) return std::nullopt;
+  return static_cast<Fault>(found - kFaultNames.begin());
 }
 
 bool IsEarlier(const Finding& a, const Finding& b) {
@@ -119,11 +148,29 @@ Diagnosis::Past& Diagnosis::PastOf(MonitorKind kind, const Row& row) {
   return past;
 }
 
+void Diagnosis::Run::Take(bool is_so, int64_t step) {
+  if (is_so) {
+    if (steps++ == 0) since = step;
+    return;
+  }
+  longest = std::max(longest, steps);
+  steps = 0;
+}
+
+bool Diagnosis::Run::is_lasting() const {
+  return steps >= kLasting && steps > kLongerThanEver * longest;
+}
+
+Finding Diagnosis::FindingOf(Fault fault, int64_t step, MonitorKind kind, const Row& row,
+                             std::string text) const {
+  const std::string& name = row.name->text;
+  return {fault, step, name, PlaceOf(kind, name), std::move(text), PositionOf(kind, row), false};
+}
+
 void Diagnosis::Report(Fault fault, int64_t step, MonitorKind kind, const Row& row,
                        std::string text) {
   if (!reported_.emplace(fault, row.name->text).second) return;
-  found_.push_back({fault, step, row.name->text, PlaceOf(kind, row.name->text), std::move(text),
-                    PositionOf(kind, row)});
+  found_.push_back(FindingOf(fault, step, kind, row, std::move(text)));
 }
 
 std::optional<double> Diagnosis::Setting(std::string_view name) const {
@@ -135,11 +182,28 @@ void Diagnosis::LookForNonFinite(MonitorKind kind, const Row& row) {
   if (!IsNonFinite(row.values)) return;
   std::string text =
       fmt::format("{}{} holds {}", WordOf(kind), row.name->text, CountsOf(row.values));
-  if (kind != MonitorKind::kReducedGradient) {
-    return Report(Fault::kNonFinite, step_, kind, row, std::move(text));
+  // A scaler makes the loss infinite as well before it skips the step.
+  const bool may_be_skipped = kind == MonitorKind::kReducedGradient ||
+                              (kind == MonitorKind::kOther && !(row.values.of(Op::kNans) > 0));
+  if (!may_be_skipped) return Report(Fault::kNonFinite, step_, kind, row, std::move(text));
+  unconfirmed_.push_back(FindingOf(Fault::kNonFinite, step_, kind, row, std::move(text)));
+}
+
+// Masks are infinite on purpose, from the first steps on; what becomes infinite later is not.
+void Diagnosis::LookForInfinity(const Row& row, Past& past) {
+  constexpr MonitorKind kKind = MonitorKind::kActivation;
+  if (!(row.values.of(Op::kInfs) > 0)) return;
+  Finding finding = FindingOf(Fault::kNonFinite, step_, kKind, row,
+                              fmt::format("{} holds infinity", row.name->text));
+  finding.is_suspicion = true;
+  if (past.may_be_infinite) return;
+  const bool is_mask = !(row.values.of(Op::kMax) > 0 && std::isinf(row.values.of(Op::kMax)));
+  if (past.seen == 1 || (is_mask && past.seen <= kFewKnown)) {
+    past.may_be_infinite = true;
+    if (!is_mask) tolerated_.push_back(std::move(finding));
+  } else if (reported_.emplace(finding.fault, finding.name).second) {
+    found_.push_back(std::move(finding));
   }
-  unconfirmed_.push_back({Fault::kNonFinite, step_, row.name->text, PlaceOf(kind, row.name->text),
-                          std::move(text), PositionOf(kind, row)});
 }
 
 void Diagnosis::LookAtSetting(const Row& row) {
@@ -176,6 +240,7 @@ void Diagnosis::LookAtLoss(const Row& row) {
   LookForNonFinite(MonitorKind::kOther, row);
   Past& past = PastOf(MonitorKind::kOther, row);
   const double loss = row.values.of(Op::kMean);
+  loss_ = loss;
   if (!std::isfinite(loss)) return;
   const double before = Largest(past.norms);
   if (past.seen > kKnown && before > 0 && loss > kLossJump * before &&
@@ -194,13 +259,15 @@ void Diagnosis::LookAtOther(const Row& row) {
   if (name == kUnclearedRow) {
     Past& past = PastOf(MonitorKind::kOther, row);
     const double norm = row.values.of(Op::kMean);
-    if (norm > 0 && past.seen > 5 && past.alive == 0) {
-      Report(Fault::kNotCleared, step_, MonitorKind::kOther, row,
+    past.above.Take(norm > 0, step_);
+    past.alive += norm > 0 ? 1 : 0;
+    const bool is_first_time = past.above.steps == past.alive;
+    if (past.above.steps == 2 && past.seen > 5 && is_first_time) {
+      Report(Fault::kNotCleared, past.above.since, MonitorKind::kOther, row,
              fmt::format("gradients of the step before were still there when this step's backward "
                          "began (norm {:.6g}); they are added up",
                          norm));
     }
-    past.alive += norm > 0 ? 1 : 0;
     return;
   }
   if (name == kInputRow) {
@@ -231,37 +298,78 @@ void Diagnosis::LookAtParameter(const Row& row) {
   const double digest = row.values.of(Op::kDigest);
   weights_now_[name] = norm;
   if (past.seen > 1) {
-    ++parameters_;
-    const bool moved = digest != past.digests.back().second;
-    if (moved) ++moved_;
-    const auto old = std::ranges::find(past.digests, digest, &std::pair<int64_t, double>::second);
-    if (moved && old != past.digests.end() && past.moved >= 2) {
-      Report(
-          Fault::kStale, step_, MonitorKind::kParameter, row,
-          fmt::format("parameter {} went back to the values it had at step {}", name, old->first));
-    }
-    if (!moved && ++past.unmoved == 2 && past.moved >= kMovedBefore && !HardlyLearns()) {
-      stalls_.push_back({Fault::kStalled, past.digests.back().first - 1, name,
-                         PlaceOf(MonitorKind::kParameter, name),
-                         fmt::format("parameter {} moved at every step before and stays as it is "
-                                     "since",
-                                     name),
-                         PositionOf(MonitorKind::kParameter, row)});
-    }
-    if (moved) {
-      past.moved = past.unmoved > 0 ? 1 : past.moved + 1;
-      past.unmoved = 0;
-    }
+    LookAtMovement(row, past);
     if (past.seen > kKnown && past.highest > 0 && norm > kWeightJump * past.highest) {
       Report(Fault::kWeight, previous_, MonitorKind::kParameter, row,
              fmt::format("parameter {} jumped in one step: its norm went from {:.6g} to {:.6g}",
                          name, past.last, norm));
     }
   }
-  past.digests.emplace_back(step_, digest);
-  if (past.digests.size() > kDigestWindow) past.digests.pop_front();
+  past.looks.push_back({step_, digest, norm, row.values.of(Op::kMin), row.values.of(Op::kMax)});
+  if (past.looks.size() > kDigestWindow) past.looks.pop_front();
   past.last = norm;
   if (std::isfinite(norm)) past.highest = std::max(past.highest, norm);
+}
+
+// Elements that are clamped come back to their bounds, all of them together where they are few.
+bool Diagnosis::MayBeClamped(const TensorValues& values, const std::deque<ParameterLook>& looks) {
+  if (ElementsOf(values) < kFewElements) return true;
+  if (ElementsOf(values) > kManyElements) return false;
+  const auto lows = std::ranges::count(looks, values.of(Op::kMin), &ParameterLook::min);
+  const auto highs = std::ranges::count(looks, values.of(Op::kMax), &ParameterLook::max);
+  return std::max(lows, highs) >= kClampedSteps;
+}
+
+// Every element is at the bound that it is clamped to, and its gradient pulls it no way back.
+bool Diagnosis::IsAtItsBounds(const Row& row) const {
+  const double bound =
+      std::max(std::abs(row.values.of(Op::kMin)), std::abs(row.values.of(Op::kMax)));
+  const double most = bound * std::sqrt(ElementsOf(row.values));
+  return gradients_.contains(row.name->text) && row.values.of(Op::kNorm) > kAtBounds * most;
+}
+
+bool Diagnosis::IsLostInRounding(const Row& row) const {
+  const auto gradient = gradients_.find(row.name->text);
+  if (gradient == gradients_.end()) return false;  // it had none: nothing was added
+  const bool is_narrow =
+      row.values.dtype == DType::kBFloat16 || row.values.dtype == DType::kFloat16;
+  if (is_narrow) return true;
+  double rate = -1;
+  for (const auto& [name, value] : settings_) {
+    if (name.starts_with("lr.") && (rate < 0 || value < rate)) rate = value;
+  }
+  if (rate < 0) return false;
+  const double step =
+      Setting("beta1.0") ? rate * std::sqrt(ElementsOf(row.values)) : rate * gradient->second;
+  return step < kLostStep * row.values.of(Op::kNorm);
+}
+
+void Diagnosis::LookAtMovement(const Row& row, Past& past) {
+  const std::string& name = row.name->text;
+  const ParameterLook& last = past.looks.back();
+  const ParameterLook now = {step_, row.values.of(Op::kDigest), row.values.of(Op::kNorm),
+                             row.values.of(Op::kMin), row.values.of(Op::kMax)};
+  const bool moved = now.digest != last.digest;
+  past.has_moved |= moved;
+  if (past.has_moved) ++parameters_;
+  if (moved) ++moved_;
+  const auto old = std::ranges::find_if(past.looks, [&](const ParameterLook& one) {
+    return one.digest == now.digest && one.norm == now.norm;
+  });
+  const bool is_stale = moved && old != past.looks.end() && past.moved >= 2;
+  if (is_stale && !MayBeClamped(row.values, past.looks) && !IsLostInRounding(row)) {
+    Report(Fault::kStale, step_, MonitorKind::kParameter, row,
+           fmt::format("parameter {} went back to the values it had at step {}", name, old->step));
+  }
+  if (moved) past.moved = past.still.steps > 0 ? 1 : past.moved + 1;
+  const bool may_rest = IsLostInRounding(row) || IsAtItsBounds(row);
+  if (past.still.steps == 0 && !moved && may_rest) past.moved = 0;
+  past.still.Take(!moved, last.step);
+  if (past.still.is_lasting() && past.moved >= kMovedBefore && !HardlyLearns()) {
+    stalls_.push_back(FindingOf(
+        Fault::kStalled, past.still.since, MonitorKind::kParameter, row,
+        fmt::format("parameter {} moved at every step before and stays as it is since", name)));
+  }
 }
 
 std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double factor, int64_t* since) {
@@ -269,12 +377,15 @@ std::optional<std::string> Diagnosis::Jump(Past& past, double norm, double facto
   std::optional<std::string> text;
   const double before = Largest(past.norms);
   const bool is_known = past.seen > kKnown && before > 0;
+  if (past.above.steps == 0) past.above_what = before;
+  past.above.Take(is_known && norm > past.above_what, step_);
   const bool is_far = is_known && norm > factor * before;
   past.jumps = is_far ? past.jumps + 1 : 0;
   if (past.jumps == 2) {
-    *since = previous_;
+    const bool is_quick = past.above.steps > 0 && past.above.steps <= kQuickRise;
+    *since = is_quick ? past.above.since : previous_;
     text = fmt::format("has a norm of {:.6g}; in the {} steps before it was at most {:.6g}", norm,
-                       past.norms.size(), before);
+                       past.norms.size(), is_quick ? past.above_what : before);
   }
   if (is_known && norm > kGrowth * past.last_norm) {
     if (past.growing++ == 0) past.growth_start = past.last_norm;
@@ -302,7 +413,7 @@ void Diagnosis::LookAtGradient(const Row& row) {
   const double norm = row.values.of(Op::kNorm);
   gradients_now_[name] = norm;
   const double before = Largest(past.norms);
-  if (past.seen > kKnown && before > 0 && std::isfinite(norm)) {
+  if (past.seen > kKnown && before > kNegligible * largest_gradient_ && std::isfinite(norm)) {
     ++rows_;
     if (norm > kTogether * before) ++rows_up_;
     if (norm / before > highest_ratio_) {
@@ -310,29 +421,32 @@ void Diagnosis::LookAtGradient(const Row& row) {
       highest_row_ = &row;
     }
   }
-  const bool is_dead = norm == 0;
-  past.dead = is_dead ? past.dead + 1 : 0;
-  if (past.dead == 2 && past.alive >= kMovedBefore && MeanOf(past.zeros) < kSparse) {
-    Report(Fault::kDeadGradient, previous_, MonitorKind::kReducedGradient, row,
+  const bool is_dead = norm == 0 && loss_ != 0;
+  past.dead.Take(is_dead, step_);
+  if (past.dead.is_lasting() && past.alive >= kMovedBefore && MeanOf(past.zeros) < kSparse &&
+      before > kNegligible * largest_gradient_) {
+    Report(Fault::kDeadGradient, past.dead.since, MonitorKind::kReducedGradient, row,
            fmt::format("the gradient of {} is exactly zero since", name));
   }
   if (!is_dead) ++past.alive;
   if (!is_dead) Push(past.zeros, row.values.of(Op::kZeros));
   int64_t since = step_;
-  if (const auto text = Jump(past, norm, kAlone, &since)) {
+  const auto text = Jump(past, norm, kAlone, &since);
+  if (text && norm > kSmall * largest_gradient_) {
     Report(Fault::kGradient, since, MonitorKind::kReducedGradient, row,
            fmt::format("the gradient of {} {}", name, *text));
   }
 }
 
 void Diagnosis::LookAtActivation(const Row& row) {
-  LookForNonFinite(MonitorKind::kActivation, row);
   Past& past = PastOf(MonitorKind::kActivation, row);
+  if (row.values.of(Op::kNans) > 0) LookForNonFinite(MonitorKind::kActivation, row);
+  LookForInfinity(row, past);
   const double zeros = row.values.of(Op::kZeros);
   const bool is_dead = zeros >= kDead;
-  past.dead = is_dead ? past.dead + 1 : 0;
-  if (past.dead == 2 && past.zeros.size() >= kFewKnown && Largest(past.zeros) <= kNotDead) {
-    Report(Fault::kDeadActivation, previous_, MonitorKind::kActivation, row,
+  past.dead.Take(is_dead, step_);
+  if (past.dead.is_lasting() && past.zeros.size() >= kFewKnown && Largest(past.zeros) <= kNotDead) {
+    Report(Fault::kDeadActivation, past.dead.since, MonitorKind::kActivation, row,
            fmt::format("{} is zero since; before, at most {:.0f} % of it were", row.name->text,
                        100 * Largest(past.zeros)));
   }
@@ -367,7 +481,7 @@ void Diagnosis::LookAtMomentum(const Row& row) {
   const double off = std::abs(now - *keeps * before->second) - most;
   const double scale = std::max(before->second, now) + most;
   if (!std::isfinite(off) || off <= kStateTolerance * scale) return;
-  if (moved_ * 2 < parameters_) return;  // the step was skipped
+  if (moved_ == 0) return;  // the step was skipped
   Report(Fault::kMomentum, previous_, MonitorKind::kMomentum, row,
          fmt::format("the momentum of {} went from {:.6g} to {:.6g}, which its gradient of norm "
                      "{:.6g} does not explain",
@@ -376,7 +490,7 @@ void Diagnosis::LookAtMomentum(const Row& row) {
 
 void Diagnosis::ConfirmGradients() {
   // Of the steps before: a scaler that skips a step leaves every parameter as it is.
-  const bool was_applied = parameters_ == 0 || moved_ * 2 >= parameters_;
+  const bool was_applied = parameters_ == 0 || moved_ > 0;
   skipped_ = was_applied ? 0 : skipped_ + 1;
   std::vector<Finding> kept;
   for (Finding& finding : unconfirmed_) {
@@ -385,13 +499,15 @@ void Diagnosis::ConfirmGradients() {
     } else if ((was_applied || skipped_ >= kMostSkipped) &&
                reported_.emplace(finding.fault, finding.name).second) {
       found_.push_back(std::move(finding));
+    } else if (!was_applied) {
+      ++scaler_skips_;
     }
   }
   unconfirmed_ = std::move(kept);
 }
 
 void Diagnosis::ConfirmStalls() {
-  const bool others_move = moved_ * 2 >= parameters_;
+  const bool others_move = moved_ * 2 >= parameters_ && moved_ > 0;
   for (Finding& finding : std::exchange(stalls_, {})) {
     if (others_move && reported_.emplace(finding.fault, finding.name).second) {
       found_.push_back(std::move(finding));
@@ -399,26 +515,35 @@ void Diagnosis::ConfirmStalls() {
   }
 }
 
+void Diagnosis::LookAtAllGradients() {
+  const bool most_up =
+      rows_ >= 2 && static_cast<double>(rows_up_) >= kMost * static_cast<double>(rows_);
+  steps_up_ = most_up ? steps_up_ + 1 : 0;
+  if (steps_up_ != 2 || highest_row_ == nullptr) return;
+  Report(
+      Fault::kGradient, previous_, MonitorKind::kReducedGradient, *highest_row_,
+      fmt::format("{} of {} gradients are more than {} times what they were in the {} steps "
+                  "before, most of all that of {} ({:.3g} times)",
+                  rows_up_, rows_, kTogether, kWindow, highest_row_->name->text, highest_ratio_));
+}
+
 std::vector<Finding> Diagnosis::Look(const StepRows& rows) {
   step_ = rows.step;
   rows_ = rows_up_ = parameters_ = moved_ = 0;
-  highest_ratio_ = 0;
+  highest_ratio_ = largest_gradient_ = 0;
   highest_row_ = nullptr;
+  loss_ = 1;
+  tolerated_.clear();
+  for (const Row& row : rows.of(MonitorKind::kReducedGradient)) {
+    const double norm = row.values.of(Op::kNorm);
+    if (std::isfinite(norm)) largest_gradient_ = std::max(largest_gradient_, norm);
+  }
   for (const Row& row : rows.of(MonitorKind::kOther)) LookAtOther(row);
   for (const Row& row : rows.of(MonitorKind::kParameter)) LookAtParameter(row);
   for (const Row& row : rows.of(MonitorKind::kMomentum)) LookAtMomentum(row);
   for (const Row& row : rows.of(MonitorKind::kActivation)) LookAtActivation(row);
   for (const Row& row : rows.of(MonitorKind::kReducedGradient)) LookAtGradient(row);
-  const bool most_up =
-      rows_ >= 2 && static_cast<double>(rows_up_) >= kMost * static_cast<double>(rows_);
-  steps_up_ = most_up ? steps_up_ + 1 : 0;
-  if (steps_up_ == 2 && highest_row_ != nullptr) {
-    Report(
-        Fault::kGradient, previous_, MonitorKind::kReducedGradient, *highest_row_,
-        fmt::format("{} of {} gradients are more than {} times what they were in the {} steps "
-                    "before, most of all that of {} ({:.3g} times)",
-                    rows_up_, rows_, kTogether, kWindow, highest_row_->name->text, highest_ratio_));
-  }
+  LookAtAllGradients();
   ConfirmGradients();
   ConfirmStalls();
   gradients_ = std::exchange(gradients_now_, {});
@@ -426,12 +551,22 @@ std::vector<Finding> Diagnosis::Look(const StepRows& rows) {
   weights_ = std::exchange(weights_now_, {});
   previous_ = step_;
   std::vector<Finding> found = std::exchange(found_, {});
+  const bool has_fault = std::ranges::any_of(found, [&](const Finding& finding) {
+    return finding.fault == Fault::kNonFinite && finding.step == step_;
+  });
+  if (has_fault) std::ranges::move(tolerated_, std::back_inserter(found));
   std::ranges::stable_sort(found, IsEarlier);
   return found;
 }
 
 std::vector<Finding> Diagnosis::Finish() {
-  std::vector<Finding> found = std::exchange(unconfirmed_, {});
+  std::vector<Finding> found;
+  for (Finding& finding : std::exchange(unconfirmed_, {})) {
+    // Where a scaler skips steps, the last one may be one of them.
+    if (scaler_skips_ == 0 && !reported_.contains({finding.fault, finding.name})) {
+      found.push_back(std::move(finding));
+    }
+  }
   std::ranges::stable_sort(found, IsEarlier);
   return found;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -19,8 +20,8 @@ class MadeUp {
  public:
   struct Values {
     double loss = 1, lr = 1e-3, beta1 = 0.9, uncleared = 0;
-    double gradient = 1, momentum = 0.5, output = 2, zeros = 0.5;
-    double digest1 = 0, digest2 = 0, nans = 0;
+    double gradient = 1, rise = 1, momentum = 0.5, output = 2, zeros = 0.5;
+    double digest1 = 0, digest2 = 0, nans = 0, infs = 0;
   };
   using Change = std::function<void(int64_t step, Values&)>;
 
@@ -51,20 +52,29 @@ class MadeUp {
     return row;
   }
 
+  // A weight of a hundred elements whose values follow its digest.
+  static Row WeightOf(const WatchedName& name, double digest) {
+    Row row = RowOf(name, 10 + digest * 1e-6, digest);
+    row.values.shape = {10, 10};
+    row.values.dtype = DType::kFloat32;
+    return row;
+  }
+
   StepRows RowsOf(int64_t step, const Values& values) {
     StepRows rows;
     rows.step = step;
     auto& other = rows.of(MonitorKind::kOther);
     other = {RowOf(lr_, values.lr), RowOf(beta_, values.beta1), RowOf(loss_, values.loss),
              RowOf(uncleared_, values.uncleared)};
-    rows.of(MonitorKind::kParameter) = {RowOf(first_, 10, values.digest1),
-                                        RowOf(second_, 10, values.digest2)};
-    rows.of(MonitorKind::kReducedGradient) = {RowOf(first_, values.gradient),
+    rows.of(MonitorKind::kParameter) = {WeightOf(first_, values.digest1),
+                                        WeightOf(second_, values.digest2)};
+    rows.of(MonitorKind::kReducedGradient) = {RowOf(first_, values.gradient * values.rise),
                                               RowOf(second_, values.gradient)};
     rows.of(MonitorKind::kMomentum) = {RowOf(first_, values.momentum)};
     Row output = RowOf(output_, values.output);
     output.values.of(Op::kZeros) = values.zeros;
     output.values.of(Op::kNans) = values.nans;
+    output.values.of(Op::kInfs) = values.infs;
     rows.of(MonitorKind::kActivation) = {output};
     return rows;
   }
@@ -73,6 +83,8 @@ class MadeUp {
   WatchedName first_{"fc1.weight"}, second_{"fc2.weight"}, output_{"relu.output"};
 };
 
+using V = MadeUp::Values;
+
 void ExpectFirst(const MadeUp::Change& change, Fault fault, int64_t step, std::string_view place) {
   const std::vector<Finding> found = MadeUp().Run(change);
   ASSERT_FALSE(found.empty()) << NameOf(fault);
@@ -80,8 +92,6 @@ void ExpectFirst(const MadeUp::Change& change, Fault fault, int64_t step, std::s
   EXPECT_EQ(found[0].step, step) << found[0].text;
   EXPECT_EQ(found[0].place, place) << found[0].text;
 }
-
-using V = MadeUp::Values;
 
 TEST(Diagnosis, SaysNothingOfATrainingWithNoise) {
   EXPECT_TRUE(MadeUp().Run([](int64_t, V&) {}).empty());
@@ -93,6 +103,39 @@ TEST(Diagnosis, SaysNothingOfATrainingWithNoise) {
                     if (step == 40) v.gradient = 50;
                   })
                   .empty());
+}
+
+TEST(Diagnosis, SaysNothingOfHabitsOfTrainings) {
+  // A layer that rests now and then, gradients that are there between two losses, gradients that
+  // vanish with the loss, a weight that comes back to its bounds.
+  const auto found = MadeUp().Run([](int64_t step, V& v) {
+    if (step % 25 > 21) v.digest2 = 5021 + static_cast<double>(step / 25) * 25;
+    if (step == 40) v.uncleared = 3;
+    if (step >= 50) v.loss = v.gradient = 0;
+    if (step >= 50) v.momentum = 0.5 * std::pow(0.9, step - 50);
+  });
+  EXPECT_TRUE(found.empty()) << found[0].text;
+}
+
+TEST(Diagnosis, TellsMasksFromInfinitiesThatBegin) {
+  const auto mask_from = [](int64_t first) {
+    return MadeUp().Run([first](int64_t step, V& v) { v.infs = step >= first ? 3 : 0; });
+  };
+  EXPECT_TRUE(mask_from(0).empty());
+  EXPECT_TRUE(mask_from(5).empty());
+  const auto found = mask_from(50);
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].step, 50);
+  EXPECT_TRUE(found[0].is_suspicion);
+}
+
+TEST(Diagnosis, DatesAQuickRiseBackToItsBeginning) {
+  ExpectFirst(
+      [](int64_t s, V& v) {
+        constexpr std::array<double, 8> kRise = {2, 5, 4, 14, 12, 70, 100, 240};
+        if (s >= 50) v.rise = kRise[static_cast<size_t>(std::min<int64_t>(s - 50, 7))];
+      },
+      Fault::kGradient, 50, "fc1");
 }
 
 TEST(Diagnosis, NamesTheFirstBadStepAndItsModule) {
@@ -191,7 +234,7 @@ TEST(BlackBoxSink, KeepsTwoBlocksAndStopsAfterAFinding) {
   EXPECT_EQ(sink.First()->step, 45);
   EXPECT_TRUE(sink.is_frozen());
   EXPECT_EQ(*ListDirectory(directory.path()),
-            (std::vector<std::string>{"other_40-49.csv", "other_50-59.csv"}));
+            (std::vector<std::string>{"findings.json", "other_40-49.csv", "other_50-59.csv"}));
   EXPECT_EQ(ReadFile(directory.path() + "/other_50-59.csv")->find("0,loss,54"), std::string::npos);
 }
 

@@ -69,6 +69,9 @@ class TorchMonitorParts:
             module.register_forward_hook(after, with_kwargs=True, always_call=True),
         ]
 
+    def count_calls(self, model: torch.nn.Module, hook: Callable[..., None]) -> list[Handle]:
+        return [self.watch_calls(model, hook)]
+
     def watch_calls(self, module: torch.nn.Module, hook: Callable[..., None]) -> Handle:
         return module.register_forward_pre_hook(CopyableHook(hook))
 
