@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
@@ -317,8 +318,62 @@ void ResumedRows::Take(int64_t rank, const std::string& kind, int64_t step) {
   Lower(of_this_, {rank, kind}, step);
 }
 
-std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts) {
+bool TellsOfNaN(std::string_view statistic) {
+  constexpr std::array<std::string_view, 6> kOthers = {"nans",   "infs",  "id",
+                                                       "digest", "shape", "dtype"};
+  return std::ranges::find(kOthers, statistic) == kOthers.end();
+}
+
+RowTensor TensorOf(std::span<const std::string> statistics, const MonitorRow& row) {
+  bool has_nan = false, says_none = false;
+  for (size_t i = 0; i < statistics.size(); ++i) {
+    const std::string& name = statistics[i];
+    const bool is_nan = row.values[i] && std::isnan(*row.values[i]);
+    const bool says = name == "nans" || name == "infs" || name == "shape" || name == "dtype";
+    if (is_nan) {
+      says_none = says_none || says;
+      has_nan = true;
+    } else if (says || row.values[i]) {  // a shape is no number
+      return RowTensor::kThere;
+    }
+  }
+  return has_nan && !says_none ? RowTensor::kUnclear : RowTensor::kNone;
+}
+
+std::optional<size_t> TellingNaN(std::span<const std::string> statistics, const MonitorRow& row) {
+  const auto value = [&](std::string_view name) {
+    const auto found = std::ranges::find(statistics, name);
+    const auto at = static_cast<size_t>(found - statistics.begin());
+    return found == statistics.end() ? std::nullopt : row.values[at];
+  };
+  const auto is_finite = [&](std::string_view name) {
+    const auto number = value(name);
+    return number && std::isfinite(*number);
+  };
+  if (is_finite("nans")) return std::nullopt;
+  const bool is_empty = value("norm") == 0.0;
+  const bool has_sum = is_finite("norm") || is_finite("mean");
+  const bool has_extreme = is_finite("min") || is_finite("max");
+  for (size_t i = 0; i < statistics.size(); ++i) {
+    const std::string& name = statistics[i];
+    const bool is_nan = row.values[i] && std::isnan(*row.values[i]);
+    if (!is_nan || !TellsOfNaN(name)) continue;
+    const bool is_extreme = name == "min" || name == "max";
+    const bool is_usual = (name == "mean" && is_empty) ||
+                          (is_extreme && has_sum && !has_extreme) ||
+                          (name == "zeros" && (has_sum || has_extreme));
+    if (!is_usual) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> DamageOf(const std::string& path, const Result<MonitorFileFacts>& read) {
   std::vector<std::string> damage;
+  if (!read) {
+    damage.push_back(read.error().message());
+    return damage;
+  }
+  const MonitorFileFacts& facts = *read;
   if (facts.is_cut) {
     damage.push_back(
         fmt::format("{}: ends within a row, which is left out (the training was killed?)", path));

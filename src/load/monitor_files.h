@@ -65,6 +65,25 @@ struct MonitorRow {
       values;  // one for each statistic; nothing: not a number's text
 };
 
+// Whether a statistic is a number of its tensor's elements that is NaN where one of them is. Not
+// counts of NaN and infinities, the value of a tensor without dimensions (NaN for all others),
+// digest, shape and dtype.
+bool TellsOfNaN(std::string_view statistic);
+
+// Whether a row is one of a tensor. Without one (the gradient of a first layer) the monitor writes
+// NaN into every cell, counts, shape and dtype among them.
+enum class RowTensor : uint8_t {
+  kThere,
+  kNone,
+  kUnclear,  // NaN in every cell, and none of those was recorded: no tensor, or NaN in it. A tensor
+             // of which an earlier row is kThere was NaN.
+};
+RowTensor TensorOf(std::span<const std::string> statistics, const MonitorRow& row);
+// Of a row that is kThere or kUnclear the first statistic whose NaN says that an element was NaN.
+// Nothing: none, or NaN was counted. Without elements all but a norm of 0 is NaN, of complex
+// numbers the extremes, of truth values the zeros.
+std::optional<size_t> TellingNaN(std::span<const std::string> statistics, const MonitorRow& row);
+
 struct MonitorFileFacts {
   uint64_t rows = 0, left_out = 0;
   std::string first_left_out;  // "line 7: ...", of the rows that are left out
@@ -74,8 +93,8 @@ struct MonitorFileFacts {
   bool is_empty = false;       // not even a header
 };
 
-// One sentence for each kind of damage of a file.
-std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts);
+// One sentence for each kind of damage of a file, or why it could not be read.
+std::vector<std::string> DamageOf(const std::string& path, const Result<MonitorFileFacts>& read);
 
 // Called for each row with the names of the file's statistics. Errors end the reading.
 using VisitMonitorRow =

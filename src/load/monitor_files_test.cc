@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
@@ -174,6 +176,31 @@ TEST(MonitorRows, CommunicationUnderTheHeaderOfOthers) {
   EXPECT_EQ(found->rows, (Lines{"all_reduce.0 0 0 0 2.5 -0.5 1",
                                 "all_reduce.1 0 0 0 2.75 -0.25 1.5", "fc.weight 0 0 0 1 1 1"}));
   EXPECT_EQ(found->facts.left_out, 0U);
+}
+
+// "there norm": whether there is a tensor, and which statistic says that it holds NaN.
+std::string Reading(const Lines& statistics, std::vector<std::optional<double>> values) {
+  MonitorRow row;
+  row.values = std::move(values);
+  constexpr std::array<const char*, 3> kWords = {"there", "none", "unclear"};
+  const auto nan = TellingNaN(statistics, row);
+  return fmt::format("{} {}", kWords.at(static_cast<size_t>(TensorOf(statistics, row))),
+                     nan ? statistics[*nan] : "-");
+}
+
+TEST(MonitorRows, NaNIsOfTheTensorOrOfItsAbsence) {
+  const double nan = std::nan("");
+  const Lines all = {"norm", "min", "max", "mean", "zeros"};
+  EXPECT_EQ(Reading({"norm"}, {nan}), "unclear norm");
+  EXPECT_EQ(Reading({"norm", "nans"}, {nan, nan}), "none norm");
+  EXPECT_EQ(Reading({"norm", "nans"}, {nan, 0}), "there -");
+  EXPECT_EQ(Reading({"norm", "shape"}, {nan, std::nullopt}), "there norm");
+  EXPECT_EQ(Reading({"norm", "id"}, {1, nan}), "there -");
+  EXPECT_EQ(Reading(all, {nan, nan, nan, nan, 0}), "there norm");
+  EXPECT_EQ(Reading(all, {1.5, 1, 2, nan, 0}), "there mean");
+  EXPECT_EQ(Reading(all, {0, nan, nan, nan, nan}), "there -");  // without elements
+  EXPECT_EQ(Reading(all, {1, nan, nan, 1, 0}), "there -");      // complex
+  EXPECT_EQ(Reading(all, {1, 0, 1, 0.5, nan}), "there -");      // truth values
 }
 
 TEST(MonitorRows, OtherFilesAreErrors) {

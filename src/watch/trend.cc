@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, 10> kCurves = {"norm",
                                                       "router_weight_similarity",
                                                       "per_token_expert_entropy"};
 
-constexpr std::string_view kNans = "nans";
+constexpr std::string_view kNans = "nans", kInfs = "infs";
 
 const std::pair<std::string_view, int>* KindNamed(std::string_view kind) {
   const auto found = std::ranges::find(kTrendKinds, kind, &std::pair<std::string_view, int>::first);
@@ -173,6 +173,11 @@ class TrendReader {
           statistics.insert(names.begin(), names.end());
           const auto [at, is_new] = places_.try_emplace(
               KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step), trend_.series.size());
+          if (is_new) first_there_.push_back(std::numeric_limits<int64_t>::max());
+          int64_t& first = first_there_[at->second];
+          if (row.step < first && load::TensorOf(names, row) == load::RowTensor::kThere) {
+            first = row.step;
+          }
           if (!is_new) return;
           TrendSeries series;
           series.kind = file.kind;
@@ -219,7 +224,8 @@ class TrendReader {
     Running& running = running_[place];
     const size_t point = point_of_.at(row.step);
     const Finding finding = FindingIn(names, row);
-    if (finding.is_certain || (!finding.what.empty() && running.was_finite)) {
+    const bool was_there = first_there_[place] < row.step;
+    if (finding.is_certain || (!finding.what.empty() && was_there)) {
       series.has_nonfinite[point] = true;
       TakeFirst(file, row, finding.what);
     } else if (!finding.what.empty()) {
@@ -231,7 +237,6 @@ class TrendReader {
       if (found == names.end()) continue;
       const auto value = row.values[static_cast<size_t>(found - names.begin())];
       if (value && std::isfinite(*value)) {
-        running.was_finite = true;
         Widen(series.curves[i], point, *value);
         if (is_first) FollowJump(file, row.step, *value, running, series);
       }
@@ -257,25 +262,20 @@ class TrendReader {
     std::string what;
     bool is_certain = false;
   };
-  // A row of NaN alone, its count of NaN or its shape among them, is one without a tensor. Where
-  // neither was recorded such a row may be either.
   static Finding FindingIn(std::span<const std::string> names, const MonitorRow& row) {
-    std::string nan;
-    bool has_count = false, is_there = false;
     for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "shape" || names[i] == kNans) {
-        has_count = true;
-        is_there = is_there || !row.values[i] || !std::isnan(*row.values[i]);
-      }
       if (!row.values[i]) continue;
       const double value = *row.values[i];
       if (names[i] == kNans && value > 0) return {fmt::format("{} NaN", value), true};
-      if (std::isinf(value)) return {fmt::format("{} {}", names[i], value), true};
-      const bool is_value = names[i] != kNans && names[i] != "shape" && names[i] != "dtype";
-      if (is_value && std::isnan(value) && nan.empty()) nan = names[i] + " NaN";
+      if (names[i] == kInfs && value > 0) return {fmt::format("{} Inf", value), true};
+      if (std::isinf(value) && load::TellsOfNaN(names[i])) {
+        return {fmt::format("{} {}", names[i], value), true};
+      }
     }
-    if (has_count && !is_there) return {};
-    return {nan, has_count && !nan.empty()};
+    const load::RowTensor tensor = load::TensorOf(names, row);
+    const auto nan = load::TellingNaN(names, row);
+    if (!nan || tensor == load::RowTensor::kNone) return {};
+    return {names[*nan] + " NaN", tensor == load::RowTensor::kThere};
   }
 
   // Of one tensor, while its rows go by.
@@ -283,7 +283,7 @@ class TrendReader {
     std::vector<double> history;  // on one rank
     int64_t rank = -1;
     size_t directory = 0;
-    bool was_finite = false, is_uncertain = false;
+    bool is_uncertain = false;
   };
 
   static void FollowJump(const InputFile& file, int64_t step, double value, Running& running,
@@ -358,7 +358,8 @@ class TrendReader {
   Trend& trend_;
   std::vector<InputFile> files_;
   std::unordered_map<std::string, size_t> places_;  // of series, by key
-  std::vector<Running> running_;                    // of each series
+  std::vector<int64_t> first_there_;  // of each series the first step with a tensor, on any rank
+  std::vector<Running> running_;      // of each series
   std::vector<int64_t> steps_;
   std::unordered_map<int64_t, size_t> point_of_;
   std::tuple<int64_t, int, int64_t> first_order_;

@@ -121,6 +121,25 @@ TEST_F(TrendTest, NaNFromTheFirstRowOnIsNotCertainWithoutItsCount) {
   EXPECT_TRUE(TrendText(Read()).starts_with("no NaN or infinity, no alert\n"));
 }
 
+TEST_F(TrendTest, NaNThatIsNoValueOfTheTensorIsNoFinding) {
+  // The value of a tensor with dimensions is NaN, as are the extremes of one without elements.
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm,min,id\n0,w,0,1,1,nan\n0,empty,0,0,nan,nan\n0,w,1,nan,nan,nan\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with(
+      "first NaN or infinity: step 1, rank 0, param w: norm NaN\n"));
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm,min,id\n0,w,0,1,1,nan\n0,empty,0,0,nan,nan\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with("no NaN or infinity, no alert\n"));
+}
+
+TEST_F(TrendTest, NaNOfOneRankIsCertainWhereAnotherHadTheTensor) {
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm\n0,w,0,nan\n0,w,1,nan\n");
+  Put(std::string(kRank1) + "param_0-9.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,1\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with(
+      "first NaN or infinity: step 1, rank 0, param w: norm NaN\n"));
+}
+
 TEST_F(TrendTest, AlertsAreMarkedWhereTheyBelong) {
   Put(std::string(kRank0) + "actv_0-0.csv",
       "vpp_stage,name,step,micro_step,norm\n1,fc.output,0,2,1\n0,fc.output,0,2,1\n");

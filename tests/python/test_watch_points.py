@@ -428,3 +428,31 @@ def test_monitor_files_and_checkpoints(tmp_path: pathlib.Path) -> None:
     against = rows_of(tmp_path / "ckpt" / "step200", "WNC",
                       options=("--against", tmp_path / "ckpt" / "step300"))
     assert [row["verdict"] for row in against] == ["hit"]
+
+
+def monitored(root: pathlib.Path, text: str, kind: str = "grad_reduced") -> pathlib.Path:
+    """A directory of a monitor with one file."""
+    rank = root / "Dec03_21-34-40-rank0-3f9c1a2b"
+    rank.mkdir(parents=True, exist_ok=True)
+    (rank / f"{kind}_0-9.csv").write_text("vpp_stage,name,step," + text)
+    return root
+
+
+@pytest.mark.parametrize("rows", [
+    "norm\n0,w,0,1.5\n0,w,1,nan\n", "norm\n0,w,0,1.5\n0,w,1,inf\n",
+    "norm,max\n0,w,0,1,1\n0,w,1,nan,nan\n", "min,mean\n0,w,0,1,1\n0,w,1,1,nan\n",
+    "norm,zeros\n0,w,0,1,0\n0,w,1,nan,nan\n", "norm,id,shape\n0,w,0,1,nan,[2]\n0,w,1,nan,nan,[2]\n"])
+def test_nan_in_a_monitors_statistic_is_a_hit(tmp_path: pathlib.Path, rows: str) -> None:
+    found = answers(monitored(tmp_path, rows), "TO")
+    assert found == {("tensor_overflow", 0): ("no_hit", ""), ("tensor_overflow", 1): ("hit", "")}
+
+
+def test_nan_that_may_be_no_tensor_is_said(tmp_path: pathlib.Path) -> None:
+    unclear = plumb_watch(monitored(tmp_path / "a", "norm\n0,w,0,nan\n0,v,0,1\n"), "--when", "TO")
+    assert unclear.stdout.splitlines()[0] == (
+        "no hit; 1 of 2 not evaluated (1 all NaN, or without a tensor)")
+    assert "op nans tells" in unclear.stdout
+    # Without elements the norm is 0 and the rest NaN.
+    empty = plumb_watch(monitored(tmp_path / "b", "norm,min,zeros\n0,w,0,0,nan,nan\n"),
+                        "--when", "TO")
+    assert empty.stdout.splitlines()[0] == "no hit"

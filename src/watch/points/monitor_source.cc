@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/text/number_text.h"
@@ -52,13 +53,21 @@ double SlackOfDecimals(int decimals) {
   return 0.5 * std::pow(10.0, -std::max(decimals, kFewest)) * (1 + 1e-9);
 }
 
-void TakeStatistic(std::string_view name, double value, RecordedStatistics& out) {
-  if (name == "norm") out.norm = value;
-  if (name == "max") out.max = value;
-  if (name == "min") out.min = value;
-  if (name == "mean") out.mean = value;
-  if (name == "zeros") out.small_fraction = value;
-  if (name == "nans" && value >= 0) out.nan_count = static_cast<uint64_t>(value);
+// Whether it is one of the numbers that rules know.
+bool TakeStatistic(std::string_view name, double value, RecordedStatistics& out) {
+  constexpr double kMost = 0x1p63;
+  const bool is_count = value >= 0 && value < kMost;
+  if (name == "nans" && is_count) out.nan_count = static_cast<uint64_t>(value);
+  if (name == "infs" && is_count) out.inf_count = static_cast<uint64_t>(value);
+  const std::pair<std::string_view, std::optional<double>*> numbers[] = {
+      {"norm", &out.norm}, {"max", &out.max}, {"min", &out.min},
+      {"mean", &out.mean}, {"zeros", &out.small_fraction}};
+  for (const auto& [known, to] : numbers) {
+    if (name != known) continue;
+    if (!std::isnan(value)) *to = value;
+    return true;
+  }
+  return false;
 }
 
 // "fc.input", "fc.input_1", "fc.grad_input.1".
@@ -68,8 +77,6 @@ bool IsOfInput(std::string_view name) {
   if (name.ends_with('_') || name.ends_with('.')) name.remove_suffix(1);
   return name.ends_with(".input") || name.ends_with(".grad_input");
 }
-
-bool IsStatistic(std::string_view name) { return name != "shape" && name != "dtype"; }
 
 class MonitorReader {
  public:
@@ -88,6 +95,7 @@ class MonitorReader {
           "{}: {} of a training that was resumed are left out; the later directory counts", path,
           CountText(left_out_, "row")));
     }
+    if (has_unclear_) JudgeUnclear();
     for (auto& [key, part] : parts_) {
       for (WatchedTensor& tensor : part->tensors) {
         const bool is_weight = (tensor.kinds & kWeight) != 0;
@@ -156,20 +164,51 @@ class MonitorReader {
     if (is_of_weight) trained_.insert(row.name);
     const bool is_activation = HasMicroSteps(file.kind);
     tensor.is_input = is_activation && IsOfInput(row.name);
-    // Without a tensor the monitor writes NaN in every cell.
-    bool has_number = false;
-    for (size_t i = 0; i < statistics.size(); ++i) {
-      if (!row.values[i] || !IsStatistic(statistics[i])) continue;
-      has_number = has_number || !std::isnan(*row.values[i]);
-      TakeStatistic(statistics[i], *row.values[i], tensor.statistics);
-    }
-    tensor.has_statistics = has_number;
-    if (!has_number) tensor.statistics = {};
+    TakeValues(statistics, row, tensor);
     part->tensors.push_back(std::move(tensor));
     return {part.get(), part->tensors.size() - 1};
   }
 
+  void TakeValues(std::span<const std::string> names, const load::MonitorRow& row,
+                  WatchedTensor& tensor) {
+    const load::RowTensor there = load::TensorOf(names, row);
+    tensor.has_statistics = there == load::RowTensor::kThere;
+    tensor.is_unclear = there == load::RowTensor::kUnclear;
+    has_unclear_ = has_unclear_ || tensor.is_unclear;
+    if (!tensor.has_statistics) return;
+    RecordedStatistics& out = tensor.statistics;
+    const auto nan = load::TellingNaN(names, row);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!row.values[i] || !TakeStatistic(names[i], *row.values[i], out)) continue;
+      out.shows_nan = out.shows_nan || nan == i;
+      out.shows_inf = out.shows_inf || std::isinf(*row.values[i]);
+    }
+    // A sum of squares may be infinite where no element is.
+    if (out.inf_count) out.shows_inf = false;
+  }
+
+  // A tensor that was there before, on any rank, was NaN.
+  void JudgeUnclear() {
+    std::unordered_map<std::string, int64_t> first_there;
+    for (const auto& [key, part] : parts_) {
+      for (const WatchedTensor& tensor : part->tensors) {
+        if (tensor.has_statistics) first_there.try_emplace(tensor.Key(), part->step);
+      }
+    }
+    for (const auto& [key, part] : parts_) {
+      for (WatchedTensor& tensor : part->tensors) {
+        if (!tensor.is_unclear) continue;
+        const auto first = first_there.find(tensor.Key());
+        if (first == first_there.end() || first->second >= part->step) continue;
+        tensor.is_unclear = false;
+        tensor.has_statistics = true;
+        tensor.statistics.shows_nan = true;
+      }
+    }
+  }
+
   Recording& recording_;
+  bool has_unclear_ = false;
   std::map<std::pair<int64_t, int64_t>, std::shared_ptr<MonitorPart>> parts_;
   load::ResumedRows resumed_;
   std::set<std::string> trained_;  // names that have gradients or moments

@@ -41,6 +41,7 @@ struct WatchedTensor {
   std::string problem;  // why they cannot be read
   RecordedStatistics statistics;
   bool has_statistics = false;
+  bool is_unclear = false;  // every statistic is NaN: no tensor was there, or NaN in it
 
   // What it has in common with the same tensor of other steps.
   [[nodiscard]] std::string Key() const { return graph + '\n' + name + '\n' + io + '\n' + slot; }

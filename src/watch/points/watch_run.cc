@@ -57,7 +57,7 @@ uint64_t BytesOf(const TensorView& view) { return view.size_bytes(); }
 TensorFacts FactsFromStatistics(const WatchedTensor& tensor) {
   TensorFacts facts = FactsOf(tensor.statistics);
   if (!facts.shape && tensor.has_shape) facts.shape = tensor.shape;
-  if (!tensor.has_statistics) facts.doubt = kMissing;
+  if (!tensor.has_statistics) facts.doubt = tensor.is_unclear ? kNanOrNone : kMissing;
   if (!tensor.problem.empty()) facts.doubt = kUnreadable;
   return facts;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/text/number_text.h"
@@ -62,6 +63,9 @@ std::string AdviceFor(Reason reason, const WatchReport& report) {
       return "the recorded statistics do not decide it; " + report.tensors_advice;
     case kUnreadable:
       return "damaged or missing files; copy them again or run plumb recover";
+    case kNanOrNone:
+      return "every statistic is NaN from the first row on: no tensor was there, or it was NaN; "
+             "the monitor's op nans tells";
   }
   return "";
 }
@@ -105,12 +109,15 @@ std::string FirstHitText(const WatchReport& report) {
             : fmt::format(" in what could be read ({} damaged or missing)",
                           CountText(report.unreadable_parts, "part"));
     if (total.selected == 0) return fmt::format("no hit{}: the rules selected nothing", damage);
+    const uint64_t unclear = total.reasons[std::countr_zero<uint16_t>(kNanOrNone)];
+    const std::string maybe =
+        unclear == 0 ? "" : fmt::format(" ({} all NaN, or without a tensor)", unclear);
     if (total.unjudged == total.selected) {
-      return fmt::format("no hit{}, and nothing could be evaluated", damage);
+      return fmt::format("no hit{}, and nothing could be evaluated{}", damage, maybe);
     }
     if (total.unjudged == 0) return "no hit" + damage;
-    return fmt::format("no hit{}; {} of {} not evaluated", damage, total.unjudged,
-                       total.selected);
+    return fmt::format("no hit{}; {} of {} not evaluated{}", damage, total.unjudged,
+                       total.selected, maybe);
   }
   std::string checks;
   for (const RowCheck& check : hit->checks) {
