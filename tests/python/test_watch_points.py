@@ -456,3 +456,29 @@ def test_nan_that_may_be_no_tensor_is_said(tmp_path: pathlib.Path) -> None:
     empty = plumb_watch(monitored(tmp_path / "b", "norm,min,zeros\n0,w,0,0,nan,nan\n"),
                         "--when", "TO")
     assert empty.stdout.splitlines()[0] == "no hit"
+
+
+def test_a_bad_entry_is_in_the_first_line_and_the_status(tmp_path: pathlib.Path) -> None:
+    root = monitored(tmp_path / "in", "norm\n0,w,0,1\n")
+    commands = {"trend": (root, "-o", tmp_path / "t.html"),
+                "data2db": ("--data", root, "-o", tmp_path / "db"),
+                "csv2tensorboard": ("--data", root, "-o", tmp_path / "tb"),
+                "anomaly_analyse": ("-d", root / "anomaly_detected"),
+                "watch": (root, "--when", "TO", "--fail-on", "unchecked")}
+    (root / "anomaly_detected" / "rank0").mkdir(parents=True)
+    (root / "anomaly_detected" / "rank0" / "anomaly.json").write_text("{}")
+
+    def run_all() -> dict[str, tuple[int, bool]]:
+        found = {}
+        for name, words in commands.items():
+            done = subprocess.run([str(word) for word in (PLUMB, name, *words)], text=True,
+                                  capture_output=True, check=False)
+            says = "in what could be read" in done.stdout.split("\n", 1)[0]
+            found[name] = (done.returncode, says)
+        return found
+
+    assert set(run_all().values()) == {(0, False)}
+    (root / "Dec03_21-34-40-rank0-3f9c1a2b" / "actv_0-0.csv").symlink_to("nowhere")
+    (root / "anomaly_detected" / "rank1").mkdir()
+    (root / "anomaly_detected" / "rank1" / "anomaly.json").write_text("{")
+    assert run_all() == {**dict.fromkeys(commands, (4, True)), "watch": (1, True)}

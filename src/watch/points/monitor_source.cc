@@ -84,12 +84,16 @@ class MonitorReader {
 
   Status Run(const std::string& path) {
     PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(path));
+    damage_.TakeBrokenLinks(path);
     size_t number = 0;
     for (const load::MonitorDirectory& directory : directories) {
       resumed_.Begin(++number);
-      PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
-      for (const load::MonitorFile& file : files) ReadOne(directory.rank, file);
+      for (const load::MonitorFile& file : damage_.FilesOf(directory)) {
+        ReadOne(directory.rank, file);
+      }
     }
+    recording_.damaged = damage_.places;
+    recording_.notes = std::move(damage_.sentences);
     if (left_out_ > 0) {
       recording_.notes.push_back(fmt::format(
           "{}: {} of a training that was resumed are left out; the later directory counts", path,
@@ -104,6 +108,7 @@ class MonitorReader {
       recording_.parts.push_back(std::move(part));
     }
     if (!recording_.parts.empty()) return {};
+    if (damage_.first_error) return *damage_.first_error;
     return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", path));
   }
 
@@ -133,14 +138,7 @@ class MonitorReader {
     for (const Place& place : added) {
       place.part->tensors[place.at].statistics.absolute_slack = SlackOfDecimals(decimals);
     }
-    if (!facts) {
-      recording_.notes.push_back(facts.error().message());
-      ++recording_.damaged;
-      return;
-    }
-    for (std::string& damage : load::DamageOf(file.path, *facts)) {
-      recording_.notes.push_back(std::move(damage));
-    }
+    damage_.Take(file.path, facts);
   }
 
   Place Add(int64_t rank, const load::MonitorFile& file, std::span<const std::string> statistics,
@@ -208,6 +206,7 @@ class MonitorReader {
   }
 
   Recording& recording_;
+  load::MonitorDamage damage_;
   bool has_unclear_ = false;
   std::map<std::pair<int64_t, int64_t>, std::shared_ptr<MonitorPart>> parts_;
   load::ResumedRows resumed_;
