@@ -441,7 +441,8 @@ def monitored(root: pathlib.Path, text: str, kind: str = "grad_reduced") -> path
 @pytest.mark.parametrize("rows", [
     "norm\n0,w,0,1.5\n0,w,1,nan\n", "norm\n0,w,0,1.5\n0,w,1,inf\n",
     "norm,max\n0,w,0,1,1\n0,w,1,nan,nan\n", "min,mean\n0,w,0,1,1\n0,w,1,1,nan\n",
-    "norm,zeros\n0,w,0,1,0\n0,w,1,nan,nan\n", "norm,id,shape\n0,w,0,1,nan,[2]\n0,w,1,nan,nan,[2]\n"])
+    "norm,zeros\n0,w,0,1,0\n0,w,1,nan,nan\n",
+    "norm,id,shape\n0,w,0,1,nan,[2]\n0,w,1,nan,nan,[2]\n"])
 def test_nan_in_a_monitors_statistic_is_a_hit(tmp_path: pathlib.Path, rows: str) -> None:
     found = answers(monitored(tmp_path, rows), "TO")
     assert found == {("tensor_overflow", 0): ("no_hit", ""), ("tensor_overflow", 1): ("hit", "")}
