@@ -397,7 +397,7 @@ def test_recorded_calls(tmp_path: pathlib.Path, task: str) -> None:
     assert "train.py, line 10" in overflow["first_hit"]["source_line"]
     code = json.loads(plumb_watch(tmp_path / "out", "--when", "TO", "--code", "nowhere.py",
                                   "--json").stdout)
-    assert code["answer"] == "no hit: the rules selected nothing"
+    assert code["answer"] == "nothing watched: the rules selected nothing"
 
 
 def test_monitor_files_and_checkpoints(tmp_path: pathlib.Path) -> None:
@@ -483,3 +483,43 @@ def test_a_bad_entry_is_in_the_first_line_and_the_status(tmp_path: pathlib.Path)
     (root / "anomaly_detected" / "rank1").mkdir()
     (root / "anomaly_detected" / "rank1" / "anomaly.json").write_text("{")
     assert run_all() == {**dict.fromkeys(commands, (4, True)), "watch": (1, True)}
+
+
+def test_what_was_never_recorded_is_refused(tmp_path: pathlib.Path) -> None:
+    rows = "norm\n0,fc.weight,0,1\n0,fc.weight,1,1\n"
+    root = monitored(tmp_path / "a", rows, "param")
+    other = monitored(tmp_path / "b", rows.replace("fc", "conv"), "param")
+    for words, text in (
+            (("--steps", "99,7-"), "--steps: 99,7- was not recorded; recorded are steps 0 to 1"),
+            (("--ranks", 3), "--ranks: 3 was not recorded; recorded are steps 0 to 1 of 1 rank"),
+            (("--nodes", "nosuch"), "no tensor of such a name was recorded; there are fc.weight"),
+            (("--against", other), "has no tensor of the same rank, step and name")):
+        done = plumb_watch(root, "--recommended", *words)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert text in done.stderr
+    some = plumb_watch(root, "--when", "TO", "--steps", "1,5")
+    assert (some.returncode, some.stdout.splitlines()[0]) == (0, "no hit")
+    assert "--steps: 5 was not recorded" in some.stderr
+    # Rules that do not look back are judged without the other run.
+    unused = plumb_watch(root, "--when", "TO", "--against", other)
+    assert unused.returncode == 0 and "no rule looks at earlier values" in unused.stderr
+    monitored(tmp_path / "b", rows, "param")
+    assert plumb_watch(root, "--recommended", "--against", other).returncode == 0
+
+
+def test_why_a_rule_selected_nothing(tmp_path: pathlib.Path) -> None:
+    root = monitored(tmp_path, "norm\n0,fc.weight,0,1\n0,fc.weight,1,1\n", "param")
+    rules = tmp_path / "w.yaml"
+    rules.write_text("version: 1\nrules:\n  - {name: w, when: WO, on: {nodes: nosuch}}\n")
+
+    def line(*words: Any) -> str:
+        out = plumb_watch(root, *words).stdout
+        return next(one for one in out.splitlines() if "selected nothing;" in one)
+
+    assert line("--rules", rules) == (
+        '  w: selected nothing; nothing that was recorded is what its "on", --io and --code name')
+    assert line("--when", "GE") == (
+        "  gradient_exploding: selected nothing; no gradient was recorded")
+    assert line("--when", "GE", "--steps", 1).endswith(
+        "no gradient is among the tensors of --nodes, --steps and --ranks")
+    assert line("--when", "WI", "--steps", 1).endswith("looks at the first recorded step alone")

@@ -1,6 +1,7 @@
 #include "watch/points/watch_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "base/process/parallel.h"
+#include "base/text/number_text.h"
 #include "record/call_stack.h"
 #include "watch/points/recording.h"
 #include "watch/rules/tensor_pass.h"
@@ -133,21 +135,22 @@ class Watcher {
     report_.tensors_advice = recording_.tensors_advice;
     report_.orders_by_record = needs_previous_ && recording_.counts_recorded &&
                                options_.against.empty();
-    KeepChosen();
+    report_.has_against = !options_.against.empty();
+    report_.is_narrowed =
+        !options_.nodes.empty() || !options_.steps.is_all() || !options_.ranks.is_all();
+    PL_TRY(KeepChosen());
     PL_TRY(RunSteps());
+    PL_TRY(CheckMatches());
     Finish();
     return {};
   }
 
  private:
   // Parts that are judged, and those before them, which may hold earlier values.
-  void KeepChosen() {
+  Status KeepChosen() {
     auto& parts = recording_.parts;
     if (!parts.empty()) first_step_ = parts.front()->step;
-    const std::string recorded =
-        parts.empty() ? "nothing is recorded"
-                      : fmt::format("recorded are steps {} to {}", parts.front()->step,
-                                    parts.back()->step);
+    PL_TRY(CheckChoice());
     const bool keeps_earlier = needs_previous_ && options_.against.empty();
     int64_t last = INT64_MIN;
     for (const auto& part : parts) {
@@ -158,9 +161,67 @@ class Watcher {
       return !IsChosen(*part) && !(keeps_earlier && part->step < last);
     });
     for (const auto& part : parts) recorded_steps_[part->rank].push_back(part->step);
-    if (std::ranges::none_of(parts, [&](const auto& part) { return IsChosen(*part); })) {
-      report_.notes.push_back(recorded + " (--steps, --ranks: none of them is chosen)");
+    return {};
+  }
+
+  // Whether --steps and --ranks name what was recorded.
+  Status CheckChoice() {
+    const auto& parts = recording_.parts;
+    if (parts.empty()) {
+      report_.notes.emplace_back("nothing is recorded");
+      return {};
     }
+    std::set<int64_t> steps, ranks;
+    for (const auto& part : parts) {
+      steps.insert(part->step);
+      ranks.insert(part->rank);
+    }
+    const std::string recorded =
+        fmt::format("recorded are steps {} to {} of {}, ranks {} to {}", *steps.begin(),
+                    *steps.rbegin(), CountText(ranks.size(), "rank"), *ranks.begin(),
+                    *ranks.rbegin());
+    const std::string no_step = options_.steps.MissingFrom(steps),
+                      no_rank = options_.ranks.MissingFrom(ranks);
+    const bool is_empty =
+        std::ranges::none_of(parts, [&](const auto& part) { return IsChosen(*part); });
+    const std::string missing =
+        !no_step.empty()   ? fmt::format("--steps: {} was not recorded", no_step)
+        : !no_rank.empty() ? fmt::format("--ranks: {} was not recorded", no_rank)
+        : is_empty         ? "--steps, --ranks: none of these ranks has one of these steps"
+                           : "";
+    if (missing.empty()) return {};
+    const std::string text = fmt::format("{}: {}; {}", options_.path, missing, recorded);
+    if (is_empty) return Error(ErrorCode::kNotFound, text);
+    report_.notes.push_back(text);
+    return {};
+  }
+
+  // Whether --nodes and --against name anything that was recorded.
+  Status CheckMatches() {
+    if (read_ == 0) return {};
+    if (!options_.nodes.empty() && report_.seen_kinds == 0) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("{}: --nodes {}: no tensor of such a name was recorded; there are "
+                               "{}",
+                               options_.path, options_.nodes,
+                               other_names_.empty() ? "none" : fmt::format("{}, ...",
+                                                       fmt::join(other_names_, ", "))));
+    }
+    if (options_.against.empty()) return {};
+    uint64_t looking_back = 0;
+    for (size_t i = 0; i < rules_.size(); ++i) {
+      if (rules_[i].needs_previous) looking_back += report_.counts[i].selected;
+    }
+    if (!needs_previous_) report_.notes.emplace_back("--against: no rule looks at earlier values");
+    if (looking_back == 0 || matched_ > 0) return {};
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("--against {}: has no tensor of the same rank, step and name as one "
+                             "of {} ({} there)",
+                             options_.against, options_.path,
+                             against_.parts.empty()
+                                 ? std::string("no step")
+                                 : fmt::format("steps {} to {} of {}", against_.parts.front()->step,
+                                               against_.parts.back()->step, against_.kind)));
   }
 
   [[nodiscard]] bool IsChosen(const StepPart& part) const {
@@ -247,7 +308,10 @@ class Watcher {
   struct Judged {
     std::vector<WatchRow> rows;
     std::vector<RuleCounts> counts;  // one for each rule
-    uint64_t read_bytes = 0, tensors = 0;
+    uint64_t read_bytes = 0, tensors = 0, matched = 0;
+    TensorKinds seen_kinds = 0;
+    bool has_trained = false;
+    std::vector<std::string> other_names;  // that --nodes does not name, the first few
     // Memory that is used again from tensor to tensor.
     std::vector<size_t> selected;
     Outcome outcome;
@@ -271,6 +335,7 @@ class Watcher {
     const auto before = BeforeFrom(*one.part);
     if (is_chosen) {
       steps_.insert(one.part->step);
+      report_.has_first_step = report_.has_first_step || one.part->step == first_step_;
       ranks_.insert(one.part->rank);
       constexpr size_t kBlock = 64;
       std::vector<Judged> judged((one.tensors.size() + kBlock - 1) / kBlock);
@@ -379,7 +444,7 @@ class Watcher {
     if (!on.ranks.Holds(part.rank) || !on.steps.Holds(part.step)) return false;
     if (!MatchesSide(rule, tensor)) return false;
     if (!MatchesOp(on.ops, tensor.op)) return false;
-    if (!MatchesName(options_.nodes, tensor) || !MatchesAny(on.nodes, tensor)) return false;
+    if (!MatchesAny(on.nodes, tensor)) return false;
     if (!on.slots.empty() && std::ranges::count(on.slots, tensor.slot_number) == 0) return false;
     return HasCode(options_.code, tensor, part) && HasCode(on.code, tensor, part);
   }
@@ -405,11 +470,25 @@ class Watcher {
     return between(recorded_steps_.at(rank));
   }
 
+  // Whether --nodes leaves the tensor.
+  [[nodiscard]] bool IsNamed(const WatchedTensor& tensor, Judged& out) const {
+    constexpr size_t kMostNames = 3;
+    if (!MatchesName(options_.nodes, tensor)) {
+      const bool is_new = std::ranges::find(out.other_names, tensor.name) == out.other_names.end();
+      if (is_new && out.other_names.size() < kMostNames) out.other_names.push_back(tensor.name);
+      return false;
+    }
+    out.seen_kinds = static_cast<TensorKinds>(out.seen_kinds | tensor.kinds | kAnyTensor);
+    out.has_trained = out.has_trained || tensor.is_trained;
+    return true;
+  }
+
   void JudgeTensor(const ReadPart& one, size_t at, History* history,
                    const std::shared_ptr<Others>& others, Judged& out) const {
     const WatchedTensor& tensor = one.tensors[at];
     std::vector<size_t>& selected = out.selected;
     selected.clear();
+    if (!IsNamed(tensor, out)) return;
     bool looks_back = false;
     for (size_t i = 0; i < rules_.size(); ++i) {
       if (!Selects(i, tensor, *one.part)) continue;
@@ -428,6 +507,7 @@ class Watcher {
     const Values values =
         ReadValues(tensor, *one.part, earlier, options_.rules.wishes());
     out.read_bytes += values.read_bytes;
+    out.matched += earlier != nullptr ? 1 : 0;
     Watched watched;
     watched.now = &values.now;
     watched.kinds = tensor.kinds;
@@ -522,6 +602,10 @@ class Watcher {
     for (Judged& one : judged) {
       report_.tensors += one.tensors;
       report_.read_bytes += one.read_bytes;
+      report_.seen_kinds = static_cast<TensorKinds>(report_.seen_kinds | one.seen_kinds);
+      report_.has_trained = report_.has_trained || one.has_trained;
+      matched_ += one.matched;
+      if (other_names_.empty()) other_names_ = std::move(one.other_names);
       for (size_t i = 0; i < rules_.size(); ++i) Sum(one.counts[i], of_part[i]);
       std::ranges::move(one.rows, std::back_inserter(report_.rows));
     }
@@ -553,7 +637,8 @@ class Watcher {
   std::map<int64_t, std::vector<int64_t>> recorded_steps_;
   std::optional<int64_t> last_step_;
   std::optional<Error> first_error_;
-  uint64_t read_ = 0;
+  uint64_t read_ = 0, matched_ = 0;  // parts; tensors with an earlier value
+  std::vector<std::string> other_names_;
   std::set<int64_t> steps_, ranks_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ class NumberList {
   static Result<NumberList> Parse(std::string_view text);
   [[nodiscard]] bool Holds(int64_t number) const;
   [[nodiscard]] bool is_all() const { return parts_.empty(); }
+  // Its parts that hold none of `there`, as text; empty: every part holds one.
+  [[nodiscard]] std::string MissingFrom(const std::set<int64_t>& there) const;
 
  private:
   struct Part {
