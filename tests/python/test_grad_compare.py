@@ -109,7 +109,8 @@ def test_missing_and_empty_parameters(tmp_path: Path) -> None:
 
 
 def test_nan_of_a_gradient_is_said(tmp_path: Path) -> None:
-    a, b = (probe(tmp_path / side, dict.fromkeys((0, 1), {"v": ONES, "w": ONES})) for side in "ab")
+    both: Arrays = {"v": ONES, "w": ONES}
+    a, b = (probe(tmp_path / side, {0: both, 1: both}) for side in "ab")
     words = ("-tp", a, "-gp", b, "-o", tmp_path / "out", "--plot", "none", "--fail-on", "suspect")
     clean = compare(*words)
     assert (clean.returncode, clean.stdout.split(":")[0]) == (0, "no suspect")
@@ -125,8 +126,8 @@ def test_nan_of_a_gradient_is_said(tmp_path: Path) -> None:
     assert lines[0].startswith("first suspect: v at step 0")
     assert lines[1].startswith("  first NaN or infinity of 1 gradient: w at step 1")
     # A step that one side alone has.
-    probe(b, {0: {"v": ONES, "w": ONES}, 2: {"v": ONES, "w": ONES}})
-    probe(a, {1: {"v": ONES, "w": ONES}})
+    probe(b, {0: both, 2: both})
+    probe(a, {1: both})
     assert compare(*words).stdout.startswith(
         "not certain: no suspect in what both sides have; not compared: 1 step\n")
 

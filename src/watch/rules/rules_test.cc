@@ -84,6 +84,13 @@ TEST(RuleEvaluator, NeverTakesNanForNoHit) {
   EXPECT_EQ(Judge("tensor_overflow", bad).verdict, Truth::kTrue);
   EXPECT_EQ(Judge("tensor_too_large(max_gt=2)", bad).reasons, kNan);
   EXPECT_EQ(UpstreamCode(Judge("weight_change_too_small", bad).reasons), 5);
+  // Sums of finite numbers are finite, or overflow; they are never NaN.
+  for (std::optional<double> RecordedStatistics::* one :
+       {&RecordedStatistics::norm, &RecordedStatistics::mean}) {
+    RecordedStatistics alone;
+    alone.*one = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(Judge("tensor_overflow", alone).verdict, Truth::kTrue);
+  }
   // A norm that overflowed proves nothing.
   RecordedStatistics norm = Printed();
   norm.norm = std::numeric_limits<double>::infinity();
@@ -113,6 +120,21 @@ TEST(RulesFile, SaysWhereItIsWrong) {
   EXPECT_NE(error("version: 1\nrules:\n  - {name: a, when: TO, for: 0}\n").find("line 3"),
             std::string::npos);
   EXPECT_NE(error("version: 2\nrules: []\n").find("version is 2"), std::string::npos);
+}
+
+TEST(RulesFile, TellsAllFaultsAtOnce) {
+  const auto rules = Rules::ParseFile(
+      "version: 1\nrules:\n  - {name: a, when: TO}\n  - name: a\n    whn: TO\n"
+      "    on: {steps: 9-2, slots: [x]}\n    severity: fatal\n    for: -1\n  - when: nosuch\n",
+      "w.yaml");
+  ASSERT_FALSE(rules);
+  const std::string& text = rules.error().message();
+  EXPECT_TRUE(text.starts_with("w.yaml: 8 faults\n  line 5: unknown key \"whn\"")) << text;
+  for (const char* part : {"has no \"when\"", "another rule is called \"a\"", "steps is \"9-2\"",
+                           "slots: expected", "severity is \"fatal\"", "for: expected",
+                           "no condition or statistic \"nosuch\""}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
 }
 
 TEST(Pattern, LooksForAPart) {
