@@ -429,6 +429,49 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
   return damage;
 }
 
+void MonitorDamage::Take(const Error& error) {
+  if (!first_error) first_error = error;
+  sentences.push_back(error.message());
+  ++places;
+}
+
+void MonitorDamage::Take(const std::string& path, const Result<MonitorFileFacts>& read) {
+  if (!read) return Take(read.error());
+  std::vector<std::string> of_file = DamageOf(path, *read);
+  if (!of_file.empty()) ++places;
+  for (std::string& sentence : of_file) sentences.push_back(std::move(sentence));
+}
+
+void MonitorDamage::Take(MonitorDamage other) {
+  if (!first_error) first_error = std::move(other.first_error);
+  for (std::string& sentence : other.sentences) sentences.push_back(std::move(sentence));
+  places += other.places;
+}
+
+void MonitorDamage::TakeBrokenLinks(const std::string& path) {
+  constexpr size_t kTimeLength = 14;
+  const auto names = ListDirectory(path);
+  if (!names) return Take(names.error());
+  for (const std::string& name : *names) {
+    const std::string entry = JoinPath(path, name);
+    if (!MonitorTime(name.substr(0, kTimeLength)) || KindOf(entry) != PathKind::kMissing) continue;
+    Take(Error(ErrorCode::kNotFound, entry + ": a link to nothing, or not to be opened"));
+  }
+}
+
+std::vector<MonitorFile> MonitorDamage::FilesOf(const MonitorDirectory& directory) {
+  auto files = ListMonitorFiles(directory.path);
+  if (files) return *std::move(files);
+  Take(files.error());
+  return {};
+}
+
+std::string MonitorDamage::text() const {
+  if (places == 0) return {};
+  return fmt::format(" in what could be read ({} damaged or missing)",
+                     CountText(places, "file or directory", "files or directories"));
+}
+
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
                                           const VisitMonitorRow& visit) {
   if (const auto end = EndOfDatabase(path)) {
