@@ -429,32 +429,43 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
   return damage;
 }
 
+void MonitorDamage::Add(std::vector<std::string> of_place) {
+  // A file of the second form is read once for each kind.
+  std::erase_if(of_place, [&](const std::string& sentence) {
+    return std::ranges::find(sentences, sentence) != sentences.end();
+  });
+  if (!of_place.empty()) ++places;
+  for (std::string& sentence : of_place) sentences.push_back(std::move(sentence));
+}
+
 void MonitorDamage::Take(const Error& error) {
   if (!first_error) first_error = error;
-  sentences.push_back(error.message());
-  ++places;
+  Add({error.message()});
 }
 
 void MonitorDamage::Take(const std::string& path, const Result<MonitorFileFacts>& read) {
   if (!read) return Take(read.error());
-  std::vector<std::string> of_file = DamageOf(path, *read);
-  if (!of_file.empty()) ++places;
-  for (std::string& sentence : of_file) sentences.push_back(std::move(sentence));
+  Add(DamageOf(path, *read));
 }
 
 void MonitorDamage::Take(MonitorDamage other) {
   if (!first_error) first_error = std::move(other.first_error);
-  for (std::string& sentence : other.sentences) sentences.push_back(std::move(sentence));
-  places += other.places;
+  const uint64_t before = places;
+  for (std::string& sentence : other.sentences) Add({std::move(sentence)});
+  places = std::min(places, before + other.places);
 }
 
 void MonitorDamage::TakeBrokenLinks(const std::string& path) {
   constexpr size_t kTimeLength = 14;
+  constexpr std::string_view kRank = "rank_";
   const auto names = ListDirectory(path);
   if (!names) return Take(names.error());
   for (const std::string& name : *names) {
     const std::string entry = JoinPath(path, name);
-    if (!MonitorTime(name.substr(0, kTimeLength)) || KindOf(entry) != PathKind::kMissing) continue;
+    const bool is_numbered =
+        name.starts_with(kRank) && ParseNatural(std::string_view(name).substr(kRank.size()));
+    const bool is_named_so = is_numbered || MonitorTime(name.substr(0, kTimeLength));
+    if (!is_named_so || KindOf(entry) != PathKind::kMissing) continue;
     Take(Error(ErrorCode::kNotFound, entry + ": a link to nothing, or not to be opened"));
   }
 }

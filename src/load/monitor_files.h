@@ -107,6 +107,10 @@ struct MonitorDamage {
   std::vector<MonitorFile> FilesOf(const MonitorDirectory& directory);
   // " in what could be read (2 files or directories damaged or missing)"; empty: nothing is.
   [[nodiscard]] std::string text() const;
+
+ private:
+  // Of one place; what was told before is not again.
+  void Add(std::vector<std::string> of_place);
 };
 
 }  // namespace plumbline::load

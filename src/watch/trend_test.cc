@@ -197,6 +197,9 @@ TEST_F(TrendTest, ABadEntryStopsNothingAndTheFirstLineSaysSo) {
                      "(1 file or directory damaged or missing)\n"));
   std::filesystem::create_symlink("nowhere", root_.Path("in/Dec03_21-34-41-rank1-bbbbbbbb"));
   EXPECT_TRUE(starts("not certain: no NaN or infinity, no alert in what could be read (2 files"));
+  const std::string page = root_.Path("page.html");
+  ASSERT_TRUE(WriteTrendPage(Read(), page));
+  EXPECT_NE(ReadFile(page)->find("\"state\": \"unknown\""), std::string::npos);
   Put("anomaly_detected/rank0/anomaly.json", "{");
   EXPECT_TRUE(starts("not certain: no NaN or infinity, no alert in what could be read (3 files"));
   Put(std::string(kRank0) + "param_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,inf\n");

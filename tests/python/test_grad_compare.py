@@ -120,6 +120,7 @@ def test_nan_of_a_gradient_is_said(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[:2] == [
         "first NaN or infinity of 1 gradient: w at step 1, in target",
         "  no suspect: signs agree in every step as the rules ask"]
+    assert '"state": "bad"' in (tmp_path / "out/grad_compare.html").read_text()
     # A suspect of an earlier step comes first.
     probe(b, {0: {"v": ~ONES, "w": ONES}})
     lines = compare(*words).stdout.splitlines()
