@@ -70,12 +70,6 @@ std::string_view PartOf(Quantity quantity) {
   }
 }
 
-// Of a tensor with NaN in all statistics, which may be usual.
-bool HoldsNaN(const TensorValues& values) {
-  const bool is_empty = std::ranges::find(values.shape, 0) != values.shape.end();
-  return values.dtype && !is_empty && InfoOf(*values.dtype).kind == DTypeKind::kFloat;
-}
-
 void TakeChecks(const Expression& expression, std::vector<const Check*>& checks) {
   for (const Expression& part : expression.parts) TakeChecks(part, checks);
   for (const Check& check : expression.checks) checks.push_back(&check);
@@ -175,8 +169,10 @@ void RuleWatch::AddTensors(MonitorKind kind, const std::vector<Row>& rows,
                       statistics, values));
     tensor.place = static_cast<int64_t>(tensors.size()) - 1;
     tensor.is_trained = (tensor.kinds & kWeight) != 0 && trained_.contains(tensor.name);
-    if (!tensor.is_unclear) continue;
-    TakeUnclearAs(HoldsNaN(row->values) ? RowTensor::kThere : RowTensor::kNone, tensor);
+    if (!std::exchange(tensor.is_unclear, false)) continue;
+    tensor.has_statistics = is_there;
+    tensor.statistics.shows_nan = row->values.of(Op::kNans) > 0;
+    tensor.statistics.shows_inf = row->values.of(Op::kInfs) > 0;
   }
 }
 

@@ -170,7 +170,8 @@ class MonitorReader {
         if (!tensor.is_unclear) continue;
         const auto first = first_there.find(tensor.Key());
         if (first == first_there.end() || first->second >= part->step) continue;
-        TakeUnclearAs(RowTensor::kThere, tensor);
+        tensor.is_unclear = false;
+        tensor.has_statistics = tensor.statistics.shows_nan = true;
       }
     }
   }

@@ -130,9 +130,4 @@ WatchedTensor MonitorTensor(const MonitorRowPlace& place, std::span<const std::s
   return tensor;
 }
 
-void TakeUnclearAs(RowTensor what, WatchedTensor& tensor) {
-  tensor.is_unclear = false;
-  tensor.has_statistics = tensor.statistics.shows_nan = what == RowTensor::kThere;
-}
-
 }  // namespace plumbline::watch

@@ -45,9 +45,6 @@ std::optional<size_t> TellingNaN(std::span<const std::string> statistics,
 WatchedTensor MonitorTensor(const MonitorRowPlace& place, std::span<const std::string> statistics,
                             std::span<const std::optional<double>> values);
 
-// Decides for a tensor that is unclear: it was there, and NaN, or there was none.
-void TakeUnclearAs(RowTensor what, WatchedTensor& tensor);
-
 // What rows of this kind of file are.
 TensorKinds KindsOfMonitorFile(std::string_view file);
 // Whether a parameter with such rows is one that is trained: they are its gradients or moments.
