@@ -13,6 +13,9 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+// Exit status of an answer or a conversion to which something that could not be read is missing.
+inline constexpr int kNotAllRead = 4;
+
 void AddAnomalyAnalyseCommand(CLI::App& app, int& exit_status);
 void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);

@@ -49,22 +49,19 @@ Result<std::vector<int64_t>> StepList(std::string_view text) {
   return steps;
 }
 
-Status RunAnomalyAnalyse(AnomalyArguments& arguments) {
+// The exit status.
+Result<int> RunAnomalyAnalyse(AnomalyArguments& arguments) {
   PL_TRY_ASSIGN(arguments.options.steps, StepList(arguments.steps));
   PL_TRY_ASSIGN(const AnomalyReport report,
                 AnalyseAnomalies(arguments.data, arguments.output, arguments.options));
-  std::string text =
-      report.messages.empty()
-          ? fmt::format("no anomaly in {}\n", CountText(report.files, "file"))
-          : fmt::format("first of {}: {}\n", CountText(report.anomalies, "anomaly", "anomalies"),
-                        OneLine(report.messages.front()));
+  std::string text = AnomalyAnswer(report) + "\n";
   for (size_t i = 0; i < report.messages.size(); ++i) {
     text += fmt::format("  {}: {}\n", i, OneLine(report.messages[i]));
   }
   text += fmt::format("  written: {}\n", OneLine(report.path));
   Print(text);
   for (const std::string& warning : report.warnings) LogWarning(warning);
-  return {};
+  return report.damaged > 0 ? kNotAllRead : 0;
 }
 
 }  // namespace
@@ -85,11 +82,12 @@ void AddAnomalyAnalyseCommand(CLI::App& app, int& exit_status) {
                       "of these steps alone, such as [3, 4]; default: of all");
   command->footer(FooterText(
       "", {"plumb anomaly_analyse -d monitor_output/anomaly_detected",
-           "plumb anomaly_analyse -d monitor_output/anomaly_detected -k 1 -s '[3, 4]'"}));
+           "plumb anomaly_analyse -d monitor_output/anomaly_detected -k 1 -s '[3, 4]'"},
+      {{kNotAllRead, "not everything could be read; the rest is sorted"}}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Status status = RunAnomalyAnalyse(*arguments);
-    exit_status = status ? 0 : ReportError("anomaly_analyse", status.error());
+    const Result<int> status = RunAnomalyAnalyse(*arguments);
+    exit_status = status ? *status : ReportError("anomaly_analyse", status.error());
   });
 }
 

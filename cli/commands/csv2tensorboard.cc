@@ -23,7 +23,8 @@ struct TensorboardArguments {
   TensorboardOptions options;
 };
 
-Status RunCsv2tensorboard(TensorboardArguments& arguments) {
+// The exit status.
+Result<int> RunCsv2tensorboard(TensorboardArguments& arguments) {
   Progress progress("converting", "event file");
   if (progress.is_on()) {
     arguments.options.progress = [&](uint64_t done, uint64_t all) {
@@ -33,9 +34,9 @@ Status RunCsv2tensorboard(TensorboardArguments& arguments) {
   PL_TRY_ASSIGN(const TensorboardReport report,
                 MonitorToTensorboard(arguments.data, arguments.output, arguments.options));
   std::string text =
-      fmt::format("{}: {}, {} of {}\n", OneLine(report.path),
+      fmt::format("{}: {}, {} of {}{}\n", OneLine(report.path),
                   CountText(report.event_files, "event file"), CountText(report.scalars, "scalar"),
-                  CountText(report.directories, "directory", "directories"));
+                  CountText(report.directories, "directory", "directories"), report.damage);
   if (report.left_out > 0) {
     text += fmt::format(
         "  {} rows left out: a later directory of their rank begins at or before their step\n",
@@ -48,7 +49,7 @@ Status RunCsv2tensorboard(TensorboardArguments& arguments) {
   text += fmt::format("  show them: tensorboard --logdir {}\n", OneLine(report.path));
   Print(text);
   for (const std::string& warning : report.warnings) LogWarning(warning);
-  return {};
+  return report.damage.empty() ? 0 : kNotAllRead;
 }
 
 }  // namespace
@@ -75,11 +76,12 @@ void AddCsv2tensorboardCommand(CLI::App& app, int& exit_status) {
   AddThreads(*command, options.threads);
   command->footer(FooterText(
       "", {"plumb csv2tensorboard --data monitor_output",
-           "plumb csv2tensorboard --data monitor_output --data_type grad_reduced -o tb"}));
+           "plumb csv2tensorboard --data monitor_output --data_type grad_reduced -o tb"},
+      {{kNotAllRead, "not everything could be read; the rest is converted"}}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Status status = RunCsv2tensorboard(*arguments);
-    exit_status = status ? 0 : ReportError("csv2tensorboard", status.error());
+    const Result<int> status = RunCsv2tensorboard(*arguments);
+    exit_status = status ? *status : ReportError("csv2tensorboard", status.error());
   });
 }
 

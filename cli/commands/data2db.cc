@@ -61,7 +61,7 @@ std::string Summary(const DataToDbReport& report) {
     by_metric +=
         fmt::format("{}{} {}", by_metric.empty() ? "" : ", ", report.metrics[i], report.rows[i]);
   }
-  text += fmt::format("{} rows ({})\n", rows, by_metric);
+  text += fmt::format("{} rows ({}){}\n", rows, by_metric, report.damage);
   const std::string directories = report.directories > 0
                                       ? CountText(report.directories, "directory", "directories")
                                       : fmt::format("{} step directories", report.steps);
@@ -94,7 +94,9 @@ std::vector<Import> ImportsOf(const Data2dbArguments& arguments) {
   return {&DataToDb, &MonitorToDb};
 }
 
-Status RunData2db(Data2dbArguments& arguments) {
+// The exit status.
+Result<int> RunData2db(Data2dbArguments& arguments) {
+  int exit_status = 0;
   PL_TRY(CheckProcessCount(arguments.process_count));
   if (!arguments.micro_step.empty()) {
     arguments.options.micro_steps = arguments.micro_step == "true";
@@ -110,8 +112,9 @@ Status RunData2db(Data2dbArguments& arguments) {
                   import(arguments.data, arguments.output, arguments.options));
     Print(Summary(report));
     for (const std::string& warning : report.warnings) LogWarning(warning);
+    if (!report.damage.empty()) exit_status = kNotAllRead;
   }
-  return {};
+  return exit_status;
 }
 
 }  // namespace
@@ -145,11 +148,12 @@ void AddData2dbCommand(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->footer(FooterText("", {"plumb data2db -o trend --data runs/new",
                                   "plumb data2db -o trend --data runs/new --micro_step false",
-                                  "plumb data2db -o trend --data monitor_output"}));
+                                  "plumb data2db -o trend --data monitor_output"},
+      {{kNotAllRead, "not everything could be read; the rest is imported"}}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Status status = RunData2db(*arguments);
-    exit_status = status ? 0 : ReportError("data2db", status.error());
+    const Result<int> status = RunData2db(*arguments);
+    exit_status = status ? *status : ReportError("data2db", status.error());
   });
 }
 

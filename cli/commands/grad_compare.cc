@@ -50,8 +50,8 @@ Result<int> RunGradCompare(GradArguments& arguments) {
   for (const std::string& warning : warnings) LogWarning(warning);
   PL_TRY(written);
   Print(fmt::format("  written: {}\n", OneLine(comparison.page)));
-  const bool fails = arguments.fail_on == "suspect" && (comparison.first || !warnings.empty());
-  return fails ? 1 : 0;
+  const bool is_good = !comparison.first && !comparison.first_nonfinite && warnings.empty();
+  return arguments.fail_on == "suspect" && !is_good ? 1 : 0;
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct TrendArguments {
   std::string data, output;
 };
 
-Status RunTrend(const TrendArguments& arguments) {
+// The exit status.
+Result<int> RunTrend(const TrendArguments& arguments) {
   TrendOptions options;
   Progress progress("reading", "file");
   if (progress.is_on()) {
@@ -42,7 +43,7 @@ Status RunTrend(const TrendArguments& arguments) {
   PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
   PL_TRY(WriteTrendPage(trend, path));
   Print(fmt::format("  written: {}\n", OneLine(path)));
-  return {};
+  return trend.damage.empty() ? 0 : kNotAllRead;
 }
 
 }  // namespace
@@ -57,11 +58,12 @@ void AddTrendCommand(CLI::App& app, int& exit_status) {
       ->required();
   AddOutput(*command, arguments->output, "the page; default: trend.html in the directory");
   command->footer(
-      FooterText("", {"plumb trend monitor_output", "plumb trend monitor_output -o curves.html"}));
+      FooterText("", {"plumb trend monitor_output", "plumb trend monitor_output -o curves.html"},
+      {{kNotAllRead, "not everything could be read; the rest is shown"}}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Status status = RunTrend(*arguments);
-    exit_status = status ? 0 : ReportError("trend", status.error());
+    const Result<int> status = RunTrend(*arguments);
+    exit_status = status ? *status : ReportError("trend", status.error());
   });
 }
 

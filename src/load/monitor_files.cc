@@ -429,6 +429,60 @@ std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFact
   return damage;
 }
 
+void MonitorDamage::Add(std::vector<std::string> of_place) {
+  // A file of the second form is read once for each kind.
+  std::erase_if(of_place, [&](const std::string& sentence) {
+    return std::ranges::find(sentences, sentence) != sentences.end();
+  });
+  if (!of_place.empty()) ++places;
+  for (std::string& sentence : of_place) sentences.push_back(std::move(sentence));
+}
+
+void MonitorDamage::Take(const Error& error) {
+  if (!first_error) first_error = error;
+  Add({error.message()});
+}
+
+void MonitorDamage::Take(const std::string& path, const Result<MonitorFileFacts>& read) {
+  if (!read) return Take(read.error());
+  Add(DamageOf(path, *read));
+}
+
+void MonitorDamage::Take(MonitorDamage other) {
+  if (!first_error) first_error = std::move(other.first_error);
+  const uint64_t before = places;
+  for (std::string& sentence : other.sentences) Add({std::move(sentence)});
+  places = std::min(places, before + other.places);
+}
+
+void MonitorDamage::TakeBrokenLinks(const std::string& path) {
+  constexpr size_t kTimeLength = 14;
+  constexpr std::string_view kRank = "rank_";
+  const auto names = ListDirectory(path);
+  if (!names) return Take(names.error());
+  for (const std::string& name : *names) {
+    const std::string entry = JoinPath(path, name);
+    const bool is_numbered =
+        name.starts_with(kRank) && ParseNatural(std::string_view(name).substr(kRank.size()));
+    const bool is_named_so = is_numbered || MonitorTime(name.substr(0, kTimeLength));
+    if (!is_named_so || KindOf(entry) != PathKind::kMissing) continue;
+    Take(Error(ErrorCode::kNotFound, entry + ": a link to nothing, or not to be opened"));
+  }
+}
+
+std::vector<MonitorFile> MonitorDamage::FilesOf(const MonitorDirectory& directory) {
+  auto files = ListMonitorFiles(directory.path);
+  if (files) return *std::move(files);
+  Take(files.error());
+  return {};
+}
+
+std::string MonitorDamage::text() const {
+  if (places == 0) return {};
+  return fmt::format(" in what could be read ({} damaged or missing)",
+                     CountText(places, "file or directory", "files or directories"));
+}
+
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
                                           const VisitMonitorRow& visit) {
   if (const auto end = EndOfDatabase(path)) {

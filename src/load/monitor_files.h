@@ -77,9 +77,6 @@ struct MonitorFileFacts {
   bool is_empty = false;       // not even a header
 };
 
-// One sentence for each kind of damage of a file.
-std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts);
-
 // Called for each row with the names of the file's statistics. Errors end the reading.
 using VisitMonitorRow =
     std::function<Status(std::span<const std::string> statistics, MonitorRow& row)>;
@@ -91,6 +88,30 @@ using VisitMonitorRow =
 // there is NaN. kCorrupt: no header of a monitor, or damaged quotes. kNotFound, kIo.
 Result<MonitorFileFacts> VisitMonitorFile(const std::string& path, std::string_view kind,
                                           const VisitMonitorRow& visit);
+
+// One sentence for each kind of damage of a file.
+std::vector<std::string> DamageOf(const std::string& path, const MonitorFileFacts& facts);
+
+// What of a monitor's output could not be read, while the rest is.
+struct MonitorDamage {
+  std::vector<std::string> sentences;
+  uint64_t places = 0;               // files and directories that are damaged or missing
+  std::optional<Error> first_error;  // why one could not be read at all, or up to its end
+
+  void Take(const Error& error);
+  void Take(const std::string& path, const Result<MonitorFileFacts>& read);
+  void Take(MonitorDamage other);
+  // Links to nothing in `path` that are called like a monitor's directory.
+  void TakeBrokenLinks(const std::string& path);
+  // The files of a directory; none where it cannot be listed.
+  std::vector<MonitorFile> FilesOf(const MonitorDirectory& directory);
+  // " in what could be read (2 files or directories damaged or missing)"; empty: nothing is.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  // Of one place; what was told before is not again.
+  void Add(std::vector<std::string> of_place);
+};
 
 }  // namespace plumbline::load
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
@@ -147,6 +148,30 @@ TEST(MonitorFiles, OfTheSecondFormHaveOneKindPerScope) {
     }));
   }
   EXPECT_EQ(found, (Lines{"grad_reduced fc.weight 1 0 1.5", "grad_unreduced fc.weight 0 0 0.5"}));
+}
+
+TEST(MonitorFiles, WhatCannotBeReadIsCountedAndTold) {
+  const testing::TestDirectory root;
+  Make(root, "rank_0/param_step0-0.csv");
+  for (const char* name : {"rank_1", "Dec03_21-34-40-rank2-3f9c1a2b", "other"}) {
+    std::filesystem::create_symlink("nowhere", root.Path(name));
+  }
+  MonitorDamage damage;
+  EXPECT_EQ(damage.text(), "");
+  damage.TakeBrokenLinks(root.path());
+  EXPECT_EQ(damage.places, 2U);
+  MonitorDirectory directory;
+  directory.path = root.Path("rank_0");
+  const auto files = damage.FilesOf(directory);
+  ASSERT_EQ(files.size(), 2U);  // param_origin and param_updated
+  for (const MonitorFile& file : files) {  // one place, told once
+    damage.Take(file.path, VisitMonitorFile(file.path, file.kind,
+                                            [](auto, MonitorRow&) { return Status(); }));
+  }
+  directory.path = root.Path("gone");
+  EXPECT_TRUE(damage.FilesOf(directory).empty());
+  EXPECT_EQ(damage.sentences.size(), 4U);
+  EXPECT_EQ(damage.text(), " in what could be read (4 files or directories damaged or missing)");
 }
 
 TEST(MonitorRows, MindSporeHasInputAndOutputInOneRow) {

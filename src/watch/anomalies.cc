@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/process/log.h"
 #include "base/text/json.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
 #include "formats/table/monitor_kinds.h"
 
 namespace plumbline {
@@ -60,17 +63,20 @@ std::optional<Anomaly> AnomalyOf(const json::Value& record) {
   return anomaly;
 }
 
-Status ReadAnomalyFile(const std::string& path, AnomalyFiles& found) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+void ReadAnomalyFile(const std::string& path, AnomalyFiles& found) {
   ++found.files;
-  const auto document = json::Value::Parse(text);
-  if (!document || !document->is_object()) {
+  const size_t told = found.warnings.size();
+  const auto text = ReadFile(path);
+  const auto document = text ? json::Value::Parse(*text) : text.error();
+  if (!text) {
+    found.warnings.push_back("left out: " + text.error().message());
+  } else if (!document || !document->is_object()) {
     found.warnings.push_back(
         fmt::format("{}: left out: {}", path,
                     document ? std::string("no JSON object") : document.error().message()));
-    return {};
   }
-  for (const std::string_view key : document->Keys()) {
+  const bool is_object = document && document->is_object();
+  for (const std::string_view key : is_object ? document->Keys() : decltype(document->Keys())()) {
     auto anomaly = AnomalyOf(*document->Find(key));
     if (anomaly) {
       found.anomalies.push_back(*std::move(anomaly));
@@ -80,7 +86,7 @@ Status ReadAnomalyFile(const std::string& path, AnomalyFiles& found) {
           path, key));
     }
   }
-  return {};
+  if (found.warnings.size() > told) ++found.damaged;
 }
 
 // Records by upstream's key; of two ranks with one key (tags of 1.2.2's parameters name no rank)
@@ -104,8 +110,9 @@ Result<AnomalyFiles> ReadAnomalies(const std::string& data) {
   AnomalyFiles found;
   PL_TRY_ASSIGN(const auto names, ListDirectory(data));
   for (const std::string& name : names) {
-    const std::string path = JoinPath(JoinPath(data, name), kInputName);
-    if (KindOf(path) == PathKind::kFile) PL_TRY(ReadAnomalyFile(path, found));
+    const std::string rank = JoinPath(data, name), path = JoinPath(rank, kInputName);
+    // A link to nothing is one that should be there.
+    if (Inspect(path) || KindOf(rank) == PathKind::kMissing) ReadAnomalyFile(path, found);
   }
   std::ranges::sort(found.anomalies, {}, OrderOf);
   return found;
@@ -126,6 +133,7 @@ Result<AnomalyReport> AnalyseAnomalies(const std::string& data, const std::strin
   }
   AnomalyReport report;
   report.files = found.files;
+  report.damaged = found.damaged;
   report.warnings = std::move(found.warnings);
   std::vector<Anomaly>& anomalies = found.anomalies;
   if (!options.steps.empty()) {
@@ -146,6 +154,20 @@ Result<AnomalyReport> AnalyseAnomalies(const std::string& data, const std::strin
   PL_TRY(WriteFileAtomically(report.path, Document(anomalies).Text(1), false));
   for (Anomaly& anomaly : anomalies) report.messages.push_back(std::move(anomaly.message));
   return report;
+}
+
+std::string AnomalyAnswer(const AnomalyReport& report) {
+  const std::string damage =
+      report.damaged == 0
+          ? ""
+          : fmt::format(" in what could be read ({} of {} damaged)", report.damaged,
+                        CountText(report.files, "file"));
+  if (!report.messages.empty()) {
+    return fmt::format("first of {}{}: {}", CountText(report.anomalies, "anomaly", "anomalies"),
+                       damage, OneLine(report.messages.front()));
+  }
+  if (report.damaged > 0) return "not certain: no anomaly" + damage;
+  return fmt::format("no anomaly in {}", CountText(report.files, "file"));
 }
 
 }  // namespace plumbline

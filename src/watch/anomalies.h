@@ -23,11 +23,13 @@ struct Anomaly {
 
 struct AnomalyFiles {
   std::vector<Anomaly> anomalies;  // sorted, see AnalyseAnomalies()
-  uint64_t files = 0;
-  std::vector<std::string> warnings;  // of records that are left out
+  uint64_t files = 0;    // that are there
+  uint64_t damaged = 0;  // of these: with something that could not be read
+  std::vector<std::string> warnings;  // of what is left out
 };
 
-// Reads {directory}/anomaly.json of every directory in `data`; none is no error. kNotFound, kIo.
+// Reads {directory}/anomaly.json of every directory in `data`; none is no error. What cannot be read
+// is left out and told. kNotFound, kIo: of `data`.
 Result<AnomalyFiles> ReadAnomalies(const std::string& data);
 
 struct AnomalyOptions {
@@ -37,7 +39,8 @@ struct AnomalyOptions {
 
 struct AnomalyReport {
   std::string path;                   // of anomaly_analyse.json
-  uint64_t files = 0, anomalies = 0;  // that were read; of the chosen steps
+  uint64_t files = 0, anomalies = 0;  // that are there; of the chosen steps
+  uint64_t damaged = 0;               // files with something that could not be read
   std::vector<std::string> messages;  // of those that are written, the first one first
   std::vector<std::string> warnings;
 };
@@ -46,11 +49,14 @@ struct AnomalyReport {
 // with "dump": true) and writes the first ones to `output`/anomaly_analyse.json, records as they
 // were. Sorted by step, micro step, stage of the training (forward, backward, optimizer and all
 // else), then forward by the smallest and elsewhere by the largest pipeline stage (virtual, then
-// real), order of calls, rank and tag. A record that is damaged is left out and told. An empty
+// real), order of calls, rank and tag. What is damaged is left out and told. An empty
 // `output` is `data`; another is made if missing. kNotFound (no directory, no file),
 // kInvalidArgument (top), kIo.
 Result<AnomalyReport> AnalyseAnomalies(const std::string& data, const std::string& output,
                                        const AnomalyOptions& options);
+
+// The answer in one line: the first anomaly, or that there is none, and whether all could be read.
+std::string AnomalyAnswer(const AnomalyReport& report);
 
 }  // namespace plumbline
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
 
@@ -118,6 +120,19 @@ TEST_F(AnomaliesTest, DamagedRecordsAreLeftOutAndTold) {
   EXPECT_EQ(report->messages, Lines{"good"});
   EXPECT_EQ(report->warnings.size(), 5U);
   EXPECT_EQ(report->files, 4U);
+  EXPECT_EQ(AnomalyAnswer(*report),
+            "first of 1 anomaly in what could be read (3 of 4 files damaged): good");
+}
+
+TEST_F(AnomaliesTest, WhatCannotBeReadIsNoAbsenceOfAnomalies) {
+  Put("rank0", {});
+  EXPECT_EQ(AnomalyAnswer(*Run()), "no anomaly in 1 file");
+  ASSERT_TRUE(MakeDirectories(root_.Path("in/rank1/anomaly.json")));
+  std::filesystem::create_symlink("nowhere", root_.Path("in/rank2"));
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(AnomalyAnswer(*report),
+            "not certain: no anomaly in what could be read (2 of 3 files damaged)");
 }
 
 TEST_F(AnomaliesTest, WrongRequestsAreOneLine) {

@@ -108,6 +108,7 @@ struct DataToDbReport {
   bool micro_steps = false;
   std::vector<std::string> notes;     // what the scan decided
   std::vector<std::string> warnings;  // what is missing or was replaced
+  std::string damage;  // of a monitor: " in what could be read (...)"; empty: all could be
 };
 
 // Imports step{N}/rank{R}/dump.json below `data` into `output`/dump_data.trend.db, which appears

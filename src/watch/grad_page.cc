@@ -132,7 +132,8 @@ std::string GradPageData(const GradComparison& comparison) {
   object.Text("answer", text.substr(0, text.find('\n')));
   object.Text("rest", text.substr(text.find('\n') + 1));
   const std::vector<std::string> warnings = WarningsOf(comparison);
-  object.Text("state", comparison.first ? "bad" : warnings.empty() ? "good" : "unknown");
+  const bool is_bad = comparison.first || comparison.first_nonfinite;
+  object.Text("state", is_bad ? "bad" : warnings.empty() ? "good" : "unknown");
   object.Text("data", comparison.target + " against " + comparison.golden);
   object.Integer("ranks", comparison.ranks.size());
   object.Integer("steps", steps.all.size());

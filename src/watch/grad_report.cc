@@ -162,6 +162,55 @@ std::string SummaryLine(const RankSimilarity& rank) {
   return text + "\n";
 }
 
+// What one side alone has: "1 gradient, 2 steps"; empty: nothing.
+std::string Uncompared(const GradComparison& comparison) {
+  uint64_t gradients = 0, steps = 0;
+  for (const RankSimilarity& rank : comparison.ranks) {
+    gradients += rank.missing;
+    steps += rank.lonely_steps;
+  }
+  std::string text;
+  for (const auto& [count, word] : {std::pair(gradients, "gradient"), std::pair(steps, "step"),
+                                    std::pair(comparison.lonely_ranks, "rank")}) {
+    if (count > 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", CountText(count, word));
+  }
+  return text;
+}
+
+std::string OfRank(const GradComparison& comparison, int64_t rank) {
+  return comparison.is_distributed ? fmt::format(" of rank {}", rank) : std::string();
+}
+
+std::string SuspectLine(const GradComparison& comparison) {
+  uint64_t elements = 0;
+  for (const RankSimilarity& rank : comparison.ranks) {
+    for (const uint64_t count : rank.summary.elements) elements += count;
+  }
+  if (comparison.first) {
+    const SimilaritySuspect& first = *comparison.first;
+    return fmt::format("first suspect: {}{} at step {}: {} of its signs agree, {}",
+                       OneLine(first.parameter), OfRank(comparison, first.rank), first.step,
+                       Percent(first.value), first.rule);
+  }
+  if (elements == 0) return "nothing compared: no gradient has signs on both sides";
+  const std::string uncompared = Uncompared(comparison);
+  if (uncompared.empty()) return "no suspect: signs agree in every step as the rules ask";
+  return fmt::format("not certain: no suspect in what both sides have; not compared: {}",
+                     uncompared);
+}
+
+// Empty: all are finite.
+std::string NonfiniteLine(const GradComparison& comparison) {
+  if (!comparison.first_nonfinite) return {};
+  uint64_t count = 0;
+  for (const RankSimilarity& rank : comparison.ranks) count += rank.nonfinite;
+  const NonfiniteGradient& first = *comparison.first_nonfinite;
+  return fmt::format("first NaN or infinity of {}: {}{} at step {}, {}",
+                     CountText(count, "gradient"), OneLine(first.parameter),
+                     OfRank(comparison, first.rank), first.step,
+                     first.side == "both" ? "on both sides" : "in " + first.side);
+}
+
 }  // namespace
 
 Status WriteGradComparison(GradComparison& comparison, const std::string& output,
@@ -179,25 +228,16 @@ Status WriteGradComparison(GradComparison& comparison, const std::string& output
 }
 
 std::string GradComparisonText(const GradComparison& comparison) {
-  uint64_t suspects = 0, elements = 0;
-  for (const RankSimilarity& rank : comparison.ranks) {
-    suspects += rank.suspects.size();
-    for (const uint64_t count : rank.summary.elements) elements += count;
-  }
-  std::string text;
-  if (comparison.first) {
-    const SimilaritySuspect& first = *comparison.first;
-    const std::string rank =
-        comparison.is_distributed ? fmt::format(" of rank {}", first.rank) : std::string();
-    text = fmt::format("first suspect: {}{} at step {}: {} of its signs agree, {}\n",
-                       OneLine(first.parameter), rank, first.step, Percent(first.value),
-                       first.rule);
-    text += fmt::format("  {} in all\n", CountText(suspects, "suspect parameter"));
-  } else if (elements == 0) {
-    text = "nothing compared: no gradient has signs on both sides\n";
-  } else {
-    text = "no suspect: signs agree in every step as the rules ask\n";
-  }
+  const std::string suspect = SuspectLine(comparison), nonfinite = NonfiniteLine(comparison);
+  const bool is_first = comparison.first_nonfinite &&
+                        (!comparison.first ||
+                         comparison.first_nonfinite->step <= comparison.first->step);
+  std::string text = is_first ? nonfinite + "\n  " + suspect : suspect;
+  if (!is_first && !nonfinite.empty()) text += "\n  " + nonfinite;
+  text += "\n";
+  uint64_t suspects = 0;
+  for (const RankSimilarity& rank : comparison.ranks) suspects += rank.suspects.size();
+  if (suspects > 0) text += fmt::format("  {} in all\n", CountText(suspects, "suspect parameter"));
   for (const RankSimilarity& rank : comparison.ranks) text += SummaryLine(rank);
   return text;
 }

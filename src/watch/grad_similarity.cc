@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file/directory.h"
@@ -90,7 +91,11 @@ class StepSigns {
     }
     const std::string table = JoinPath(rank_directory, grad_summary::FileName(step));
     if (KindOf(table) == PathKind::kFile) {
-      PL_TRY_ASSIGN(signs.names_, grad_summary::ReadNames(table));
+      PL_TRY_ASSIGN(const auto entries, grad_summary::ReadEntries(table));
+      for (const grad_summary::Entry& entry : entries) {
+        signs.names_.push_back(entry.name);
+        if (entry.is_nonfinite) signs.nonfinite_.insert(entry.name);
+      }
       signs.has_table_ = true;
     }
     run_layout::TensorNames files(npy::kEnding);
@@ -123,6 +128,9 @@ class StepSigns {
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] bool has_table() const { return has_table_; }
+  [[nodiscard]] bool is_nonfinite(const std::string& name) const {
+    return nonfinite_.contains(name);
+  }
 
  private:
   static Result<SignsView> Read(const std::string& path) {
@@ -147,6 +155,7 @@ class StepSigns {
   std::optional<sign_pack::SignFile> packed_;
   std::unordered_map<std::string, const sign_pack::Entry*> entries_;
   std::vector<std::string> names_;  // of the table
+  std::unordered_set<std::string> nonfinite_;
   bool has_table_ = false;
   std::unordered_map<std::string, std::string> files_;
 };
@@ -158,7 +167,14 @@ enum class Found : uint8_t { kNowhere, kTarget, kGolden, kBoth };
 struct Cell {
   Found found = Found::kNowhere;
   uint64_t equal = 0, elements = 0;
+  Found nonfinite = Found::kNowhere;
 };
+
+Found FoundOn(bool in_target, bool in_golden) {
+  if (in_target) return in_golden ? Found::kBoth : Found::kTarget;
+  return in_golden ? Found::kGolden : Found::kNowhere;
+}
+
 struct StepCells {
   std::map<std::string, Cell> cells;
   std::vector<std::string> order;  // as the tables name them, the target's first
@@ -170,7 +186,7 @@ Result<Cell> CompareParameter(const StepSigns& target, const StepSigns& golden,
   PL_TRY_ASSIGN(const std::optional<SignsView> a, target.Find(parameter));
   PL_TRY_ASSIGN(const std::optional<SignsView> b, golden.Find(parameter));
   if (!a || !b) {
-    return Cell{.found = a ? Found::kTarget : b ? Found::kGolden : Found::kNowhere};
+    return Cell{.found = FoundOn(a.has_value(), b.has_value())};
   }
   if (a->sizes != b->sizes) {
     return Error(ErrorCode::kUnsupported,
@@ -181,7 +197,7 @@ Result<Cell> CompareParameter(const StepSigns& target, const StepSigns& golden,
   }
   PL_TRY_ASSIGN(const int64_t count, ElementCount(a->sizes));
   const auto elements = static_cast<uint64_t>(count);
-  return Cell{Found::kBoth, EqualSigns(*a, *b, elements), elements};
+  return Cell{.found = Found::kBoth, .equal = EqualSigns(*a, *b, elements), .elements = elements};
 }
 
 Result<StepCells> CompareStep(const std::string& target, const std::string& golden, int64_t step) {
@@ -193,7 +209,9 @@ Result<StepCells> CompareStep(const std::string& target, const std::string& gold
     for (const std::string& name : *names) {
       if (!result.cells.emplace(name, Cell()).second) continue;
       result.order.push_back(name);
-      PL_TRY_ASSIGN(result.cells[name], CompareParameter(a, b, name, step));
+      Cell& cell = result.cells[name];
+      PL_TRY_ASSIGN(cell, CompareParameter(a, b, name, step));
+      cell.nonfinite = FoundOn(a.is_nonfinite(name), b.is_nonfinite(name));
     }
   }
   return result;
@@ -223,6 +241,7 @@ Result<std::vector<int64_t>> Numbered(const std::string& path, std::string_view 
 
 struct NumbersOfBoth {
   std::vector<int64_t> common;
+  uint64_t lonely = 0;
   std::vector<std::string> warnings;
 };
 Result<NumbersOfBoth> NumbersInBoth(const std::string& target, const std::string& golden,
@@ -236,6 +255,7 @@ Result<NumbersOfBoth> NumbersInBoth(const std::string& target, const std::string
     std::vector<int64_t> alone;
     std::ranges::set_difference(own, other, std::back_inserter(alone));
     if (alone.empty()) return;
+    both.lonely += alone.size();
     both.warnings.push_back(fmt::format("{}: {} that the other side has not, from {}{} on", path,
                                         CountText(alone.size(), prefix), prefix, alone.front()));
   };
@@ -288,6 +308,15 @@ void TellMissing(const std::string& parameter, Found found, const std::vector<in
                                          CountText(steps.size(), "step"), steps.front()));
 }
 
+void TakeNonfinite(const std::string& parameter, Found found, int64_t step,
+                   RankSimilarity* result) {
+  if (found == Found::kNowhere) return;
+  ++result->nonfinite;
+  if (result->first_nonfinite && result->first_nonfinite->step <= step) return;
+  const char* side = found == Found::kBoth ? "both" : found == Found::kTarget ? "target" : "golden";
+  result->first_nonfinite = NonfiniteGradient{parameter, result->rank.value_or(0), step, side};
+}
+
 void FillRow(const std::string& parameter, const std::vector<StepCells>& steps,
              RankSimilarity* result) {
   SimilarityRow row{.parameter = parameter, .values = {}, .elements = {}};
@@ -299,6 +328,7 @@ void FillRow(const std::string& parameter, const std::vector<StepCells>& steps,
     row.values.push_back(cell.found == Found::kBoth ? Share(cell.equal, cell.elements)
                                                     : std::nullopt);
     lonely[cell.found].push_back(result->steps[i]);
+    TakeNonfinite(parameter, cell.nonfinite, result->steps[i], result);
   }
   for (const Found found : {Found::kTarget, Found::kGolden}) {
     TellMissing(parameter, found, lonely[found], result);
@@ -336,6 +366,7 @@ Result<RankSimilarity> CompareGradientsOfRank(const std::string& target, const s
   if (both.common.empty()) return NothingInCommon(target, golden, "directory step{N}, where signs are (level L0 has none),");
   RankSimilarity result;
   result.steps = both.common;
+  result.lonely_steps = both.lonely;
   result.warnings = std::move(both.warnings);
   std::vector<Result<StepCells>> steps(result.steps.size(), StepCells());
   std::atomic<uint64_t> done = 0;
@@ -376,6 +407,7 @@ Result<GradComparison> CompareGradients(const std::string& target, const std::st
     PL_TRY_ASSIGN(RankSimilarity one, CompareGradientsOfRank(target, golden, options));
     comparison.ranks.push_back(std::move(one));
   } else {
+    comparison.lonely_ranks = ranks.lonely;
     comparison.warnings = std::move(ranks.warnings);
   }
   for (const int64_t rank : ranks.common) {
@@ -384,11 +416,15 @@ Result<GradComparison> CompareGradients(const std::string& target, const std::st
                                                              JoinPath(golden, name), options));
     one.rank = rank;
     for (SimilaritySuspect& suspect : one.suspects) suspect.rank = rank;
+    if (one.first_nonfinite) one.first_nonfinite->rank = rank;
     comparison.ranks.push_back(std::move(one));
   }
   std::vector<SimilaritySuspect> firsts;
   for (const RankSimilarity& rank : comparison.ranks) {
     if (!rank.suspects.empty()) firsts.push_back(rank.suspects.front());
+    const auto& nonfinite = rank.first_nonfinite;
+    auto& first = comparison.first_nonfinite;
+    if (nonfinite && (!first || nonfinite->step < first->step)) first = nonfinite;
   }
   SortSuspects(firsts);
   if (!firsts.empty()) comparison.first = firsts.front();

@@ -34,6 +34,15 @@ struct SimilaritySuspect {
   std::string rule;  // why, in words
 };
 
+// A gradient that is not finite, by max, min or norm in its grad_summary_{step}.csv. NaN counts as
+// a sign that is not above 0.
+struct NonfiniteGradient {
+  std::string parameter;
+  int64_t rank = 0;
+  int64_t step = 0;
+  std::string side;  // "target", "golden", "both"
+};
+
 // One rank.
 struct RankSimilarity {
   std::optional<int64_t> rank;  // nothing: the directories are those of a rank themselves
@@ -42,6 +51,9 @@ struct RankSimilarity {
   SimilarityRow summary;                    // over the elements of all parameters
   std::vector<SimilaritySuspect> suspects;  // each parameter's first; by step, then by value
   uint64_t missing = 0;                     // cells where one side alone has a gradient
+  uint64_t lonely_steps = 0;                // that one side alone has
+  uint64_t nonfinite = 0;                   // gradients that are not finite, on either side
+  std::optional<NonfiniteGradient> first_nonfinite;  // by step
   std::vector<std::string> warnings;
 };
 
@@ -58,6 +70,8 @@ struct GradComparison {
   std::string target, golden, page;  // paths; page: empty before it is written
   std::vector<RankSimilarity> ranks;
   std::optional<SimilaritySuspect> first;  // of all ranks
+  std::optional<NonfiniteGradient> first_nonfinite;
+  uint64_t lonely_ranks = 0;  // that one side alone has
   bool is_distributed = false;
   std::vector<std::string> warnings;
 };
@@ -79,7 +93,7 @@ Result<GradComparison> CompareGradients(const std::string& target, const std::st
 Status WriteGradComparison(GradComparison& comparison, const std::string& output,
                            const GradCompareOptions& options);
 
-// The answer; the first line names the first suspect.
+// The answer; the first line names the first suspect, or what is not finite no later.
 std::string GradComparisonText(const GradComparison& comparison);
 // Why not everything could be compared.
 std::vector<std::string> WarningsOf(const GradComparison& comparison);

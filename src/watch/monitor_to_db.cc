@@ -43,17 +43,19 @@ class MonitorScanner {
 
   Result<MonitorContents> Run(const std::string& data) {
     PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(data));
+    damage_.TakeBrokenLinks(data);
     for (size_t i = 0; i < directories.size(); ++i) {
       const bool is_later = i > 0 && directories[i - 1].rank == directories[i].rank;
-      PL_TRY(List(directories[i], is_later ? &directories[i - 1] : nullptr));
+      List(directories[i], is_later ? &directories[i - 1] : nullptr);
     }
     report_.directories = directories.size();
     if (contents_.all == 0) {
+      if (damage_.first_error) return *damage_.first_error;
       return Error(ErrorCode::kNotFound,
                    fmt::format("{}: no csv file (expected names such as grad_reduced_0-0.csv)",
                                directories.front().path));
     }
-    PL_TRY(ReadAll());
+    ReadAll();
     for (const auto& [kind, count] : others_) {
       report_.notes.push_back(
           fmt::format("{} files of {} are not imported: the viewer has no place "
@@ -61,22 +63,24 @@ class MonitorScanner {
                       count, kind));
     }
     if (contents_.micro_steps.empty()) {
+      if (damage_.first_error) return *damage_.first_error;
       return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
     }
+    report_.damage = damage_.text();
+    report_.warnings = std::move(damage_.sentences);
     return std::move(contents_);
   }
 
  private:
   // `later`: of the same rank, whose rows go first.
-  Status List(const MonitorDirectory& directory, const MonitorDirectory* later) {
+  void List(const MonitorDirectory& directory, const MonitorDirectory* later) {
     if (later != nullptr) {
       report_.notes.push_back(fmt::format("rank {}: from its first step on {} counts, and not {}",
                                           directory.rank, later->name, directory.name));
     }
     ++place_;
     contents_.max_rank = std::max(contents_.max_rank, directory.rank);
-    PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
-    for (const MonitorFile& file : files) {
+    for (const MonitorFile& file : damage_.FilesOf(directory)) {
       const std::string_view metric = monitor_trend::MetricOf(file.kind);
       if (metric.empty()) {
         ++others_[file.kind];
@@ -86,33 +90,26 @@ class MonitorScanner {
           {directory.rank, file.path, place_, std::nullopt});
       ++contents_.all;
     }
-    return {};
   }
 
-  Status ReadAll() {
+  void ReadAll() {
     uint64_t done = 0;
     for (auto& entry : contents_.files) {
       for (MonitorRankFile& file : entry.second) {
         if (options_.progress) options_.progress(done++, 2 * contents_.all);
         resumed_.Begin(file.directory);
         file.end = resumed_.EndOf(file.rank, entry.first);
-        PL_TRY(ReadOne(entry.first, file));
+        ReadOne(entry.first, file);
       }
     }
-    return {};
   }
 
-  Status ReadOne(const std::string& metric, const MonitorRankFile& file) {
-    PL_TRY_ASSIGN(
-        const auto facts,
-        load::VisitMonitorFile(file.path, metric, [&](auto names, MonitorRow& row) -> Status {
-          if (!file.end || row.step < *file.end) Take(metric, file, names, row);
-          return {};
-        }));
-    for (std::string& damage : load::DamageOf(file.path, facts)) {
-      report_.warnings.push_back(std::move(damage));
-    }
-    return {};
+  void ReadOne(const std::string& metric, const MonitorRankFile& file) {
+    damage_.Take(file.path, load::VisitMonitorFile(
+                                file.path, metric, [&](auto names, MonitorRow& row) -> Status {
+                                  if (!file.end || row.step < *file.end) Take(metric, file, names, row);
+                                  return {};
+                                }));
   }
 
   void Take(const std::string& metric, const MonitorRankFile& file,
@@ -129,6 +126,7 @@ class MonitorScanner {
   const DataToDbOptions& options_;
   DataToDbReport& report_;
   MonitorContents contents_;
+  load::MonitorDamage damage_;
   std::map<std::string, uint64_t> others_;
   size_t place_ = 0;  // of the directory that is listed
   load::ResumedRows resumed_;
@@ -150,16 +148,17 @@ class MonitorImporter {
   // `metric`: the place of `kind` among those of the database.
   Status Import(const MonitorRankFile& file, std::string_view kind, size_t metric) {
     PL_TRY(writer_.Begin());
-    PL_TRY_ASSIGN(
-        const auto facts,
-        load::VisitMonitorFile(file.path, kind, [&](auto names, MonitorRow& row) -> Status {
-          if (file.end && row.step >= *file.end) {
-            ++report_.of_earlier;
-            return {};
-          }
-          return Add(file.rank, metric, names, row);
-        }));
-    (void)facts;  // told by the scan
+    Status written;
+    // What cannot be read was told by the scan.
+    (void)load::VisitMonitorFile(file.path, kind, [&](auto names, MonitorRow& row) -> Status {
+      if (file.end && row.step >= *file.end) {
+        ++report_.of_earlier;
+        return {};
+      }
+      written = Add(file.rank, metric, names, row);
+      return written;
+    });
+    PL_TRY(std::move(written));
     return writer_.Commit();
   }
 

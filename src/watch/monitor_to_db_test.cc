@@ -98,6 +98,17 @@ TEST_F(MonitorToDbTest, DamageIsToldAndTheRestImported) {
   EXPECT_NE(report->notes[0].find("1 files of linear_hook"), std::string::npos);
 }
 
+TEST_F(MonitorToDbTest, ABadEntryStopsNothingAndIsTold) {
+  Put(kFirst, "other_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,1\n");
+  Put(kFirst, "actv_0-0.csv", "a,b\n");
+  ASSERT_TRUE(MakeDirectories(root_.Path(std::string("in/") + kFirst + "/param_0-0.csv")));
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->rows, std::vector<uint64_t>{1});
+  EXPECT_EQ(report->warnings.size(), 2U);
+  EXPECT_EQ(report->damage, " in what could be read (2 files or directories damaged or missing)");
+}
+
 TEST_F(MonitorToDbTest, WithoutRowsThereIsNoDatabase) {
   EXPECT_EQ(Run().error().code(), ErrorCode::kNotFound);
   ASSERT_TRUE(MakeDirectories(root_.Path("in")));

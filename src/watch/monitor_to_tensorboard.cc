@@ -40,7 +40,7 @@ struct EventJob {
 struct JobOutcome {
   uint64_t scalars = 0, left_out = 0, repeated = 0;
   bool has_replaced = false;
-  std::vector<std::string> warnings;
+  load::MonitorDamage damage;
 };
 
 double SecondsNow() {
@@ -92,7 +92,7 @@ class EventImport {
     const double now = SecondsNow();
     PL_TRY_ASSIGN(event_file::Writer writer,
                   event_file::Writer::Create(directory, EventFileName(now), now));
-    PL_TRY_ASSIGN(const auto ends, EndsOfDirectories());
+    const auto ends = EndsOfDirectories();
     for (size_t i = 0; i < ends.size(); ++i) {
       for (const std::string& path : job_.directories[i]) PL_TRY(Add(path, ends[i], writer));
     }
@@ -101,47 +101,44 @@ class EventImport {
 
  private:
   // Of each directory the step from which on its rows do not count.
-  Result<std::vector<std::optional<int64_t>>> EndsOfDirectories() {
+  std::vector<std::optional<int64_t>> EndsOfDirectories() {
     std::vector<std::optional<int64_t>> ends(job_.directories.size());
     load::ResumedRows resumed;
     for (size_t i = ends.size(); i-- > 0;) {
       resumed.Begin(i + 1);
       ends[i] = resumed.EndOf(job_.rank, job_.kind);
       // There are no directories before the first one, for whose rows this would tell.
-      if (i > 0) PL_TRY(TakeFirstStep(job_.directories[i], resumed));
+      if (i > 0) TakeFirstStep(job_.directories[i], resumed);
     }
     return ends;
   }
 
-  Status TakeFirstStep(const std::vector<std::string>& paths, load::ResumedRows& resumed) {
+  void TakeFirstStep(const std::vector<std::string>& paths, load::ResumedRows& resumed) {
     for (const std::string& path : paths) {
-      PL_TRY_ASSIGN(
-          const auto facts,
-          load::VisitMonitorFile(path, job_.kind, [&](auto, const MonitorRow& row) -> Status {
-            resumed.Take(job_.rank, job_.kind, row.step);
-            return {};
-          }));
-      if (facts.rows > 0) break;  // the next files have later steps
+      bool has_rows = false;
+      // What cannot be read is told when its rows are written.
+      (void)load::VisitMonitorFile(path, job_.kind, [&](auto, const MonitorRow& row) -> Status {
+        has_rows = true;
+        resumed.Take(job_.rank, job_.kind, row.step);
+        return {};
+      });
+      if (has_rows) break;  // the next files have later steps
     }
-    return {};
   }
 
   Status Add(const std::string& path, std::optional<int64_t> end, event_file::Writer& writer) {
     std::vector<MonitorRow> rows;
     std::vector<std::string> statistics;
-    PL_TRY_ASSIGN(const auto facts,
-                  load::VisitMonitorFile(path, job_.kind, [&](auto names, MonitorRow& row) {
-                    if (rows.empty()) statistics.assign(names.begin(), names.end());
-                    if (end && row.step >= *end) {
-                      ++outcome_.left_out;
-                    } else {
-                      rows.push_back(std::move(row));
-                    }
-                    return Status();
-                  }));
-    for (std::string& damage : load::DamageOf(path, facts)) {
-      outcome_.warnings.push_back(std::move(damage));
-    }
+    outcome_.damage.Take(
+        path, load::VisitMonitorFile(path, job_.kind, [&](auto names, MonitorRow& row) {
+          if (rows.empty()) statistics.assign(names.begin(), names.end());
+          if (end && row.step >= *end) {
+            ++outcome_.left_out;
+          } else {
+            rows.push_back(std::move(row));
+          }
+          return Status();
+        }));
     std::ranges::stable_sort(rows, {}, &MonitorRow::step);
     int64_t step = -1;
     std::unordered_set<std::string> of_step;
@@ -215,13 +212,12 @@ Status CheckKinds(const std::vector<std::string>& kinds) {
   return {};
 }
 
-Result<std::vector<EventJob>> JobsOf(const std::vector<MonitorDirectory>& directories,
-                                     const std::vector<std::string>& kinds) {
+std::vector<EventJob> JobsOf(const std::vector<MonitorDirectory>& directories,
+                             const std::vector<std::string>& kinds, load::MonitorDamage& damage) {
   std::map<std::pair<int64_t, std::string>, EventJob> jobs;
   for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) {
     std::map<std::string, std::vector<std::string>> found;
-    PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory->path));
-    for (const MonitorFile& file : files) {
+    for (const MonitorFile& file : damage.FilesOf(*directory)) {
       if (std::ranges::find(kinds, file.kind) == kinds.end()) continue;
       found[file.kind].push_back(file.path);
     }
@@ -269,9 +265,12 @@ Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const st
                                                const TensorboardOptions& options) {
   PL_TRY(CheckKinds(options.kinds));
   PL_TRY_ASSIGN(const auto directories, ChosenDirectories(data, options));
-  PL_TRY_ASSIGN(const std::vector<EventJob> jobs,
-                JobsOf(directories, options.kinds.empty() ? TensorboardKinds() : options.kinds));
+  load::MonitorDamage damage;
+  damage.TakeBrokenLinks(data);
+  const std::vector<EventJob> jobs =
+      JobsOf(directories, options.kinds.empty() ? TensorboardKinds() : options.kinds, damage);
   if (jobs.empty()) {
+    if (damage.first_error) return *damage.first_error;
     return Error(
         ErrorCode::kNotFound,
         fmt::format("{}: no csv file of {} (expected names such as grad_reduced_0-0.csv)",
@@ -301,11 +300,14 @@ Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const st
     report.left_out += outcome.left_out;
     report.repeated += outcome.repeated;
     has_replaced = has_replaced || outcome.has_replaced;
-    for (std::string& warning : outcome.warnings) report.warnings.push_back(std::move(warning));
+    damage.Take(std::move(outcome.damage));
   }
+  report.damage = damage.text();
+  report.warnings = std::move(damage.sentences);
   report.event_files = jobs.size();
   if (report.scalars == 0) {
     remove_all();
+    if (damage.first_error) return *damage.first_error;
     return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
   }
   if (has_replaced) {

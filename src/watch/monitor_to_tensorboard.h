@@ -30,6 +30,7 @@ struct TensorboardReport {
   uint64_t left_out = 0;  // rows from the first step of a later directory of their rank on
   uint64_t repeated = 0;  // rows that name a tensor of a step a second time; the first one stays
   std::vector<std::string> warnings;
+  std::string damage;  // " in what could be read (...)"; empty: all could be
 };
 
 // Reads the csv files of the monitor's directories in `data` (load/monitor_files.h) and writes
@@ -37,8 +38,9 @@ struct TensorboardReport {
 // `data`/{MonDD_HH-MM-SS}-csv2tensorboard_by_step, in the time of Asia/Shanghai as upstream has it.
 // Tags are vp{stage}:{name}/{statistic}, of activations vp{stage}:{name}:micro{m}/{statistic}.
 // Event files that are there are replaced, and a warning says so. Memory: the rows of one csv file
-// per thread. kNotFound (no directory, no row), kInvalidArgument (time, kind), kCorrupt (a csv
-// file), kIo. After an error OUT has no event files of these ranks and kinds.
+// per thread. What cannot be read is told, and the rest written. kNotFound (no directory, no row),
+// kInvalidArgument (time, kind), kCorrupt (nothing can be read), kIo. After an error OUT has no
+// event files of these ranks and kinds.
 Result<TensorboardReport> MonitorToTensorboard(const std::string& data, const std::string& output,
                                                const TensorboardOptions& options);
 

@@ -21,6 +21,7 @@
 #include "formats/table/monitor_kinds.h"
 #include "load/monitor_files.h"
 #include "watch/anomalies.h"
+#include "watch/rules/monitor_tensor.h"
 
 namespace plumbline {
 namespace {
@@ -58,7 +59,7 @@ constexpr std::array<std::string_view, 10> kCurves = {"norm",
                                                       "router_weight_similarity",
                                                       "per_token_expert_entropy"};
 
-constexpr std::string_view kNans = "nans";
+constexpr std::string_view kNans = "nans", kInfs = "infs";
 
 const std::pair<std::string_view, int>* KindNamed(std::string_view kind) {
   const auto found = std::ranges::find(kTrendKinds, kind, &std::pair<std::string_view, int>::first);
@@ -100,14 +101,18 @@ class TrendReader {
   Status Run(const std::string& data) {
     PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(data));
     trend_.data = data;
-    PL_TRY(List(directories));
-    PL_TRY(Scan());
+    damage_.TakeBrokenLinks(data);
+    List(directories);
+    Scan();
     if (steps_.empty()) {
+      if (damage_.first_error) return *damage_.first_error;
       return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", data));
     }
     Prepare();
-    PL_TRY(ReadValues());
-    PL_TRY(ReadAlerts(data));
+    ReadValues();
+    ReadAlerts(data);
+    trend_.damage = damage_.text();
+    trend_.warnings = std::move(damage_.sentences);
     TellUncertain();
     Sort();
     return {};
@@ -121,72 +126,72 @@ class TrendReader {
   };
 
   // The latest directory of a rank comes first.
-  Status List(const std::vector<MonitorDirectory>& directories) {
+  void List(const std::vector<MonitorDirectory>& directories) {
     std::set<int64_t> ranks;
     size_t place = 0;
     for (const MonitorDirectory& directory : directories) {
       ++place;
       ranks.insert(directory.rank);
-      PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
-      for (const MonitorFile& file : files) {
+      for (const MonitorFile& file : damage_.FilesOf(directory)) {
         if (KindNamed(file.kind) == nullptr) continue;
         files_.push_back({directory.rank, file.kind, file.path, place});
       }
     }
     trend_.ranks = ranks.size();
-    return {};
   }
 
   // Visits the rows that count: `visit(file, statistics, row)`.
   template <class Visit>
-  Status VisitRows(const Visit& visit, bool tells_damage) {
+  void VisitRows(const Visit& visit, bool tells_damage) {
     load::ResumedRows resumed;
     for (const InputFile& file : files_) {
       if (options_.progress) options_.progress(done_++, 2 * files_.size());
       resumed.Begin(file.directory);
       const auto end = resumed.EndOf(file.rank, file.kind);
-      PL_TRY_ASSIGN(const auto facts,
-                    load::VisitMonitorFile(file.path, file.kind,
-                                           [&](auto statistics, MonitorRow& row) -> Status {
-                                             if (end && row.step >= *end) {
-                                               trend_.left_out += tells_damage ? 1 : 0;
-                                               return {};
-                                             }
-                                             resumed.Take(file.rank, file.kind, row.step);
-                                             visit(file, statistics, row);
-                                             return {};
-                                           }));
-      if (!tells_damage) continue;
-      for (std::string& damage : load::DamageOf(file.path, facts)) {
-        trend_.warnings.push_back(std::move(damage));
-      }
+      const auto read = load::VisitMonitorFile(
+          file.path, file.kind, [&](auto statistics, MonitorRow& row) -> Status {
+            if (end && row.step >= *end) {
+              trend_.left_out += tells_damage ? 1 : 0;
+              return {};
+            }
+            resumed.Take(file.rank, file.kind, row.step);
+            visit(file, statistics, row);
+            return {};
+          });
+      if (tells_damage) damage_.Take(file.path, read);
     }
-    return {};
   }
 
-  Status Scan() {
+  void Scan() {
     std::set<int64_t> steps;
     std::set<std::string, std::less<>> statistics;
-    PL_TRY(VisitRows(
+    VisitRows(
         [&](const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
           steps.insert(row.step);
           statistics.insert(names.begin(), names.end());
-          const auto [at, is_new] = places_.try_emplace(
-              KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step), trend_.series.size());
-          if (!is_new) return;
-          TrendSeries series;
-          series.kind = file.kind;
-          series.name = row.name;
-          series.vpp_stage = row.vpp_stage;
-          series.micro_step = row.micro_step;
-          trend_.series.push_back(std::move(series));
+          AddSeries(file, names, row);
         },
-        /*tells_damage=*/true));
+        /*tells_damage=*/true);
     steps_.assign(steps.begin(), steps.end());
     for (const std::string_view curve : kCurves) {
       if (statistics.contains(curve)) trend_.statistics.emplace_back(curve);
     }
-    return {};
+  }
+
+  void AddSeries(const InputFile& file, std::span<const std::string> names, const MonitorRow& row) {
+    const auto [at, is_new] = places_.try_emplace(
+        KeyOf(file.kind, row.vpp_stage, row.name, row.micro_step), trend_.series.size());
+    if (is_new) {
+      first_there_.push_back(std::numeric_limits<int64_t>::max());
+      TrendSeries series;
+      series.kind = file.kind;
+      series.name = row.name;
+      series.vpp_stage = row.vpp_stage;
+      series.micro_step = row.micro_step;
+      trend_.series.push_back(std::move(series));
+    }
+    int64_t& first = first_there_[at->second];
+    if (row.step < first && watch::TensorOf(names, row.values) == watch::RowTensor::kThere) first = row.step;
   }
 
   void Prepare() {
@@ -207,8 +212,8 @@ class TrendReader {
     }
   }
 
-  Status ReadValues() {
-    return VisitRows([&](const InputFile& file, std::span<const std::string> names,
+  void ReadValues() {
+    VisitRows([&](const InputFile& file, std::span<const std::string> names,
                          const MonitorRow& row) { Take(file, names, row); },
                      /*tells_damage=*/false);
   }
@@ -219,7 +224,8 @@ class TrendReader {
     Running& running = running_[place];
     const size_t point = point_of_.at(row.step);
     const Finding finding = FindingIn(names, row);
-    if (finding.is_certain || (!finding.what.empty() && running.was_finite)) {
+    const bool was_there = first_there_[place] < row.step;
+    if (finding.is_certain || (!finding.what.empty() && was_there)) {
       series.has_nonfinite[point] = true;
       TakeFirst(file, row, finding.what);
     } else if (!finding.what.empty()) {
@@ -231,7 +237,6 @@ class TrendReader {
       if (found == names.end()) continue;
       const auto value = row.values[static_cast<size_t>(found - names.begin())];
       if (value && std::isfinite(*value)) {
-        running.was_finite = true;
         Widen(series.curves[i], point, *value);
         if (is_first) FollowJump(file, row.step, *value, running, series);
       }
@@ -257,25 +262,20 @@ class TrendReader {
     std::string what;
     bool is_certain = false;
   };
-  // A row of NaN alone, its count of NaN or its shape among them, is one without a tensor. Where
-  // neither was recorded such a row may be either.
   static Finding FindingIn(std::span<const std::string> names, const MonitorRow& row) {
-    std::string nan;
-    bool has_count = false, is_there = false;
     for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "shape" || names[i] == kNans) {
-        has_count = true;
-        is_there = is_there || !row.values[i] || !std::isnan(*row.values[i]);
-      }
       if (!row.values[i]) continue;
       const double value = *row.values[i];
       if (names[i] == kNans && value > 0) return {fmt::format("{} NaN", value), true};
-      if (std::isinf(value)) return {fmt::format("{} {}", names[i], value), true};
-      const bool is_value = names[i] != kNans && names[i] != "shape" && names[i] != "dtype";
-      if (is_value && std::isnan(value) && nan.empty()) nan = names[i] + " NaN";
+      if (names[i] == kInfs && value > 0) return {fmt::format("{} Inf", value), true};
+      if (std::isinf(value) && watch::TellsOfNaN(names[i])) {
+        return {fmt::format("{} {}", names[i], value), true};
+      }
     }
-    if (has_count && !is_there) return {};
-    return {nan, has_count && !nan.empty()};
+    const watch::RowTensor tensor = watch::TensorOf(names, row.values);
+    const auto nan = watch::TellingNaN(names, row.values);
+    if (!nan || tensor == watch::RowTensor::kNone) return {};
+    return {names[*nan] + " NaN", tensor == watch::RowTensor::kThere};
   }
 
   // Of one tensor, while its rows go by.
@@ -283,7 +283,7 @@ class TrendReader {
     std::vector<double> history;  // on one rank
     int64_t rank = -1;
     size_t directory = 0;
-    bool was_finite = false, is_uncertain = false;
+    bool is_uncertain = false;
   };
 
   static void FollowJump(const InputFile& file, int64_t step, double value, Running& running,
@@ -326,20 +326,22 @@ class TrendReader {
     trend_.first_nonfinite = FirstNonfinite{row.step, file.rank, file.kind, row.name, what};
   }
 
-  Status ReadAlerts(const std::string& data) {
+  void ReadAlerts(const std::string& data) {
     const std::string directory = JoinPath(data, "anomaly_detected");
-    if (KindOf(directory) != PathKind::kDirectory) return {};
-    PL_TRY_ASSIGN(AnomalyFiles found, ReadAnomalies(directory));
-    for (std::string& warning : found.warnings) trend_.warnings.push_back(std::move(warning));
-    trend_.alerts = found.anomalies.size();
-    if (!found.anomalies.empty()) trend_.first_alert = found.anomalies.front().message;
-    for (const Anomaly& anomaly : found.anomalies) {
+    if (KindOf(directory) != PathKind::kDirectory) return;
+    const auto found = ReadAnomalies(directory);
+    if (!found) return damage_.Take(found.error());
+    damage_.sentences.insert(damage_.sentences.end(), found->warnings.begin(),
+                             found->warnings.end());
+    damage_.places += found->damaged;
+    trend_.alerts = found->anomalies.size();
+    if (!found->anomalies.empty()) trend_.first_alert = found->anomalies.front().message;
+    for (const Anomaly& anomaly : found->anomalies) {
       const auto place = places_.find(KeyOfTag(anomaly.tag));
       if (place == places_.end()) continue;
       std::vector<int64_t>& steps = trend_.series[place->second].alert_steps;
       if (steps.empty() || steps.back() != anomaly.step) steps.push_back(anomaly.step);
     }
-    return {};
   }
 
   void Sort() {
@@ -356,9 +358,11 @@ class TrendReader {
 
   const TrendOptions& options_;
   Trend& trend_;
+  load::MonitorDamage damage_;
   std::vector<InputFile> files_;
   std::unordered_map<std::string, size_t> places_;  // of series, by key
-  std::vector<Running> running_;                    // of each series
+  std::vector<int64_t> first_there_;  // of each series the first step with a tensor, on any rank
+  std::vector<Running> running_;      // of each series
   std::vector<int64_t> steps_;
   std::unordered_map<int64_t, size_t> point_of_;
   std::tuple<int64_t, int, int64_t> first_order_;
@@ -373,6 +377,29 @@ Result<Trend> ReadTrend(const std::string& data, const TrendOptions& options) {
   return trend;
 }
 
+namespace {
+
+std::string AnswerOf(const Trend& trend) {
+  const std::string_view unsure = trend.damage.empty() ? "" : "not certain: ";
+  if (trend.first_nonfinite) {
+    const FirstNonfinite& first = *trend.first_nonfinite;
+    return fmt::format("first NaN or infinity{}: step {}, rank {}, {} {}: {}", trend.damage,
+                       first.step, first.rank, first.kind, first.name, first.what);
+  }
+  if (!trend.first_alert.empty()) {
+    return fmt::format("{}no NaN or infinity{}; first of {}: {}", unsure, trend.damage,
+                       CountText(trend.alerts, "alert"), trend.first_alert);
+  }
+  if (trend.uncertain > 0) {
+    return fmt::format(
+        "not certain: no NaN or infinity{}, but for tensors that are NaN from their first row on",
+        trend.damage);
+  }
+  return fmt::format("{}no NaN or infinity, no alert{}", unsure, trend.damage);
+}
+
+}  // namespace
+
 std::string TrendText(const Trend& trend) {
   std::string text;
   const auto add = [&](std::string_view line) { text += OneLine(line) + "\n"; };
@@ -380,18 +407,7 @@ std::string TrendText(const Trend& trend) {
   for (const TrendSeries& series : trend.series) {
     if (series.jump > (largest == nullptr ? 0 : largest->jump)) largest = &series;
   }
-  if (trend.first_nonfinite) {
-    const FirstNonfinite& first = *trend.first_nonfinite;
-    add(fmt::format("first NaN or infinity: step {}, rank {}, {} {}: {}", first.step, first.rank,
-                    first.kind, first.name, first.what));
-  } else if (!trend.first_alert.empty()) {
-    add(fmt::format("no NaN or infinity; first of {}: {}", CountText(trend.alerts, "alert"),
-                    trend.first_alert));
-  } else if (trend.uncertain > 0) {
-    add("not certain: no NaN or infinity, but for tensors that are NaN from their first row on");
-  } else {
-    add("no NaN or infinity, no alert");
-  }
+  add(AnswerOf(trend));
   add(fmt::format("  {}, {} ({} to {}), {}", CountText(trend.series.size(), "tensor"),
                   CountText(trend.steps, "step"), trend.point_steps.front(), trend.last_step,
                   CountText(trend.ranks, "rank")));

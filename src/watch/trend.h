@@ -57,6 +57,7 @@ struct Trend {
   std::string first_alert;  // its message; empty: none
   uint64_t left_out = 0;    // rows from the first step of a later directory of their rank on
   std::vector<std::string> warnings;
+  std::string damage;  // " in what could be read (...)"; empty: all could be
 };
 
 struct TrendOptions {

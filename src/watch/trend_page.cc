@@ -68,9 +68,8 @@ std::string TrendData(const Trend& trend) {
   const std::string text = TrendText(trend);
   object.Text("answer", text.substr(0, text.find('\n')));
   object.Text("rest", text.substr(text.find('\n') + 1));
-  object.Text("state", trend.first_nonfinite                ? "bad"
-                       : trend.alerts + trend.uncertain > 0 ? "unknown"
-                                                            : "good");
+  const bool is_sure = trend.alerts + trend.uncertain == 0 && trend.damage.empty();
+  object.Text("state", trend.first_nonfinite ? "bad" : is_sure ? "good" : "unknown");
   object.Text("data", trend.data);
   object.Integer("ranks", trend.ranks);
   object.Integer("steps", trend.steps);

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
 
@@ -121,6 +123,25 @@ TEST_F(TrendTest, NaNFromTheFirstRowOnIsNotCertainWithoutItsCount) {
   EXPECT_TRUE(TrendText(Read()).starts_with("no NaN or infinity, no alert\n"));
 }
 
+TEST_F(TrendTest, NaNThatIsNoValueOfTheTensorIsNoFinding) {
+  // The value of a tensor with dimensions is NaN, as are the extremes of one without elements.
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm,min,id\n0,w,0,1,1,nan\n0,empty,0,0,nan,nan\n0,w,1,nan,nan,nan\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with(
+      "first NaN or infinity: step 1, rank 0, param w: norm NaN\n"));
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm,min,id\n0,w,0,1,1,nan\n0,empty,0,0,nan,nan\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with("no NaN or infinity, no alert\n"));
+}
+
+TEST_F(TrendTest, NaNOfOneRankIsCertainWhereAnotherHadTheTensor) {
+  Put(std::string(kRank0) + "param_0-9.csv",
+      "vpp_stage,name,step,norm\n0,w,0,nan\n0,w,1,nan\n");
+  Put(std::string(kRank1) + "param_0-9.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,1\n");
+  EXPECT_TRUE(TrendText(Read()).starts_with(
+      "first NaN or infinity: step 1, rank 0, param w: norm NaN\n"));
+}
+
 TEST_F(TrendTest, AlertsAreMarkedWhereTheyBelong) {
   Put(std::string(kRank0) + "actv_0-0.csv",
       "vpp_stage,name,step,micro_step,norm\n1,fc.output,0,2,1\n0,fc.output,0,2,1\n");
@@ -165,6 +186,24 @@ TEST_F(TrendTest, WhatCannotBeReadIsOneLine) {
   EXPECT_NE(ReadTrend(root_.Path("in"), {}).error().message().find("no row"), std::string::npos);
   Put(std::string(kRank0) + "param_0-9.csv", "vpp_stage,name,step,norm\n0,w,0,1\n0,w,1,0.1");
   EXPECT_EQ(Read().warnings.size(), 1U);
+}
+
+TEST_F(TrendTest, ABadEntryStopsNothingAndTheFirstLineSaysSo) {
+  Put(std::string(kRank0) + "param_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,1\n");
+  const auto starts = [&](const char* with) { return TrendText(Read()).starts_with(with); };
+  EXPECT_TRUE(starts("no NaN or infinity, no alert\n"));
+  ASSERT_TRUE(MakeDirectories(root_.Path("in/" + std::string(kRank0) + "actv_0-0.csv")));
+  EXPECT_TRUE(starts("not certain: no NaN or infinity, no alert in what could be read "
+                     "(1 file or directory damaged or missing)\n"));
+  std::filesystem::create_symlink("nowhere", root_.Path("in/Dec03_21-34-41-rank1-bbbbbbbb"));
+  EXPECT_TRUE(starts("not certain: no NaN or infinity, no alert in what could be read (2 files"));
+  const std::string page = root_.Path("page.html");
+  ASSERT_TRUE(WriteTrendPage(Read(), page));
+  EXPECT_NE(ReadFile(page)->find("\"state\": \"unknown\""), std::string::npos);
+  Put("anomaly_detected/rank0/anomaly.json", "{");
+  EXPECT_TRUE(starts("not certain: no NaN or infinity, no alert in what could be read (3 files"));
+  Put(std::string(kRank0) + "param_0-0.csv", "vpp_stage,name,step,norm\n0,w,0,inf\n");
+  EXPECT_TRUE(starts("first NaN or infinity in what could be read (3 files"));
 }
 
 TEST_F(TrendTest, ThePageHoldsNoMarkupOfAFile) {

@@ -93,7 +93,9 @@ def test_missing_and_empty_parameters(tmp_path: Path) -> None:
     a = probe(tmp_path / "a", {0: full, 1: full})
     b = probe(tmp_path / "b", {0: full, 1: {"a": ONES, "empty": full["empty"], "new": ONES}})
     done = compare("-tp", a, "-gp", b, "-o", tmp_path / "out", "--plot", "none")
-    assert done.returncode == 0 and done.stdout.startswith("no suspect: ")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == (
+        "not certain: no suspect in what both sides have; not compared: 2 gradients")
     assert "2 gradients not compared" in done.stdout
     assert "b: no signs on the side of golden in 1 step, first in step 1" in done.stderr
     assert "new: no signs on the side of target in 1 step, first in step 1" in done.stderr
@@ -104,6 +106,31 @@ def test_missing_and_empty_parameters(tmp_path: Path) -> None:
     # What could not be compared does not pass.
     done = compare("-tp", a, "-gp", b, "-o", tmp_path / "out", "--fail-on", "suspect")
     assert done.returncode == 1
+
+
+def test_nan_of_a_gradient_is_said(tmp_path: Path) -> None:
+    both: Arrays = {"v": ONES, "w": ONES}
+    a, b = (probe(tmp_path / side, {0: both, 1: both}) for side in "ab")
+    words = ("-tp", a, "-gp", b, "-o", tmp_path / "out", "--plot", "none", "--fail-on", "suspect")
+    clean = compare(*words)
+    assert (clean.returncode, clean.stdout.split(":")[0]) == (0, "no suspect")
+    (a / "grad_summary_1.csv").write_text("param_name,max,min,norm\nv,1,1,1\nw,1,1,nan\n")
+    done = compare(*words)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:2] == [
+        "first NaN or infinity of 1 gradient: w at step 1, in target",
+        "  no suspect: signs agree in every step as the rules ask"]
+    assert '"state": "bad"' in (tmp_path / "out/grad_compare.html").read_text()
+    # A suspect of an earlier step comes first.
+    probe(b, {0: {"v": ~ONES, "w": ONES}})
+    lines = compare(*words).stdout.splitlines()
+    assert lines[0].startswith("first suspect: v at step 0")
+    assert lines[1].startswith("  first NaN or infinity of 1 gradient: w at step 1")
+    # A step that one side alone has.
+    probe(b, {0: both, 2: both})
+    probe(a, {1: both})
+    assert compare(*words).stdout.startswith(
+        "not certain: no suspect in what both sides have; not compared: 1 step\n")
 
 
 def test_errors(tmp_path: Path) -> None:

@@ -397,7 +397,7 @@ def test_recorded_calls(tmp_path: pathlib.Path, task: str) -> None:
     assert "train.py, line 10" in overflow["first_hit"]["source_line"]
     code = json.loads(plumb_watch(tmp_path / "out", "--when", "TO", "--code", "nowhere.py",
                                   "--json").stdout)
-    assert code["answer"] == "no hit: the rules selected nothing"
+    assert code["answer"] == "nothing watched: the rules selected nothing"
 
 
 def test_monitor_files_and_checkpoints(tmp_path: pathlib.Path) -> None:
@@ -428,3 +428,98 @@ def test_monitor_files_and_checkpoints(tmp_path: pathlib.Path) -> None:
     against = rows_of(tmp_path / "ckpt" / "step200", "WNC",
                       options=("--against", tmp_path / "ckpt" / "step300"))
     assert [row["verdict"] for row in against] == ["hit"]
+
+
+def monitored(root: pathlib.Path, text: str, kind: str = "grad_reduced") -> pathlib.Path:
+    """A directory of a monitor with one file."""
+    rank = root / "Dec03_21-34-40-rank0-3f9c1a2b"
+    rank.mkdir(parents=True, exist_ok=True)
+    (rank / f"{kind}_0-9.csv").write_text("vpp_stage,name,step," + text)
+    return root
+
+
+@pytest.mark.parametrize("rows", [
+    "norm\n0,w,0,1.5\n0,w,1,nan\n", "norm\n0,w,0,1.5\n0,w,1,inf\n",
+    "norm,max\n0,w,0,1,1\n0,w,1,nan,nan\n", "min,mean\n0,w,0,1,1\n0,w,1,1,nan\n",
+    "norm,zeros\n0,w,0,1,0\n0,w,1,nan,nan\n",
+    "norm,id,shape\n0,w,0,1,nan,[2]\n0,w,1,nan,nan,[2]\n"])
+def test_nan_in_a_monitors_statistic_is_a_hit(tmp_path: pathlib.Path, rows: str) -> None:
+    found = answers(monitored(tmp_path, rows), "TO")
+    assert found == {("tensor_overflow", 0): ("no_hit", ""), ("tensor_overflow", 1): ("hit", "")}
+
+
+def test_nan_that_may_be_no_tensor_is_said(tmp_path: pathlib.Path) -> None:
+    unclear = plumb_watch(monitored(tmp_path / "a", "norm\n0,w,0,nan\n0,v,0,1\n"), "--when", "TO")
+    assert unclear.stdout.splitlines()[0] == (
+        "no hit; 1 of 2 not evaluated (1 all NaN, or without a tensor)")
+    assert "op nans tells" in unclear.stdout
+    # Without elements the norm is 0 and the rest NaN.
+    empty = plumb_watch(monitored(tmp_path / "b", "norm,min,zeros\n0,w,0,0,nan,nan\n"),
+                        "--when", "TO")
+    assert empty.stdout.splitlines()[0] == "no hit"
+
+
+def test_a_bad_entry_is_in_the_first_line_and_the_status(tmp_path: pathlib.Path) -> None:
+    root = monitored(tmp_path / "in", "norm\n0,w,0,1\n")
+    commands = {"trend": (root, "-o", tmp_path / "t.html"),
+                "data2db": ("--data", root, "-o", tmp_path / "db"),
+                "csv2tensorboard": ("--data", root, "-o", tmp_path / "tb"),
+                "anomaly_analyse": ("-d", root / "anomaly_detected"),
+                "watch": (root, "--when", "TO", "--fail-on", "unchecked")}
+    (root / "anomaly_detected" / "rank0").mkdir(parents=True)
+    (root / "anomaly_detected" / "rank0" / "anomaly.json").write_text("{}")
+
+    def run_all() -> dict[str, tuple[int, bool]]:
+        found = {}
+        for name, words in commands.items():
+            done = subprocess.run([str(word) for word in (PLUMB, name, *words)], text=True,
+                                  capture_output=True, check=False)
+            says = "in what could be read" in done.stdout.split("\n", 1)[0]
+            found[name] = (done.returncode, says)
+        return found
+
+    assert set(run_all().values()) == {(0, False)}
+    (root / "Dec03_21-34-40-rank0-3f9c1a2b" / "actv_0-0.csv").symlink_to("nowhere")
+    (root / "anomaly_detected" / "rank1").mkdir()
+    (root / "anomaly_detected" / "rank1" / "anomaly.json").write_text("{")
+    assert run_all() == {**dict.fromkeys(commands, (4, True)), "watch": (1, True)}
+
+
+def test_what_was_never_recorded_is_refused(tmp_path: pathlib.Path) -> None:
+    rows = "norm\n0,fc.weight,0,1\n0,fc.weight,1,1\n"
+    root = monitored(tmp_path / "a", rows, "param")
+    other = monitored(tmp_path / "b", rows.replace("fc", "conv"), "param")
+    for words, text in (
+            (("--steps", "99,7-"), "--steps: 99,7- was not recorded; recorded are steps 0 to 1"),
+            (("--ranks", 3), "--ranks: 3 was not recorded; recorded are steps 0 to 1 of 1 rank"),
+            (("--nodes", "nosuch"), "no tensor of such a name was recorded; there are fc.weight"),
+            (("--against", other), "has no tensor of the same rank, step and name")):
+        done = plumb_watch(root, "--recommended", *words)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert text in done.stderr
+    some = plumb_watch(root, "--when", "TO", "--steps", "1,5")
+    assert (some.returncode, some.stdout.splitlines()[0]) == (0, "no hit")
+    assert "--steps: 5 was not recorded" in some.stderr
+    # Rules that do not look back are judged without the other run.
+    unused = plumb_watch(root, "--when", "TO", "--against", other)
+    assert unused.returncode == 0 and "no rule looks at earlier values" in unused.stderr
+    monitored(tmp_path / "b", rows, "param")
+    assert plumb_watch(root, "--recommended", "--against", other).returncode == 0
+
+
+def test_why_a_rule_selected_nothing(tmp_path: pathlib.Path) -> None:
+    root = monitored(tmp_path, "norm\n0,fc.weight,0,1\n0,fc.weight,1,1\n", "param")
+    rules = tmp_path / "w.yaml"
+    rules.write_text("version: 1\nrules:\n  - {name: w, when: WO, on: {nodes: nosuch}}\n")
+
+    def line(*words: Any) -> str:
+        out = plumb_watch(root, *words).stdout
+        return next(one for one in out.splitlines() if "selected nothing;" in one)
+
+    assert line("--rules", rules) == (
+        '  w: selected nothing; nothing that was recorded is what its "on", --io and --code name')
+    assert line("--when", "GE") == (
+        "  gradient_exploding: selected nothing; no gradient was recorded")
+    assert line("--when", "GE", "--steps", 1).endswith(
+        "no gradient is among the tensors of --nodes, --steps and --ranks")
+    assert line("--when", "WI", "--steps", 1).endswith("looks at the first recorded step alone")

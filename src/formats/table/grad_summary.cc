@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text/csv.h"
 #include "base/text/number_text.h"
@@ -75,24 +76,32 @@ std::optional<int64_t> StepOf(std::string_view file_name) {
   return ParseNatural(file_name);
 }
 
-Result<std::vector<std::string>> ReadNames(const std::string& path) {
+Result<std::vector<Entry>> ReadEntries(const std::string& path) {
   PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
-  const auto is_name = [](const std::string& cell) {
-    return cell == kNameColumn || cell == "Param_name";
-  };
   const csv::Row header = rows.empty() ? csv::Row() : rows.front();
-  const auto column = std::ranges::find_if(header, is_name);
-  if (column == header.end()) {
+  std::optional<size_t> name;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < header.size(); ++i) {
+    const std::string column = LowerCase(header[i]);
+    if (column == kNameColumn && !name) name = i;
+    if (column == "max" || column == "min" || column == "norm") numbers.push_back(i);
+  }
+  if (!name) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: no column {} (expected a file of a gradient probe)", path,
                              kNameColumn));
   }
-  const auto at = static_cast<size_t>(column - header.begin());
-  std::vector<std::string> names;
+  std::vector<Entry> entries;
   for (size_t i = 1; i < rows.size(); ++i) {
-    if (at < rows[i].size()) names.push_back(rows[i][at]);
+    const csv::Row& row = rows[i];
+    if (*name >= row.size()) continue;
+    const bool is_nonfinite = std::ranges::any_of(numbers, [&](size_t at) {
+      const auto value = at < row.size() ? ParseReal(row[at]) : std::nullopt;
+      return value && !std::isfinite(*value);
+    });
+    entries.push_back({row[*name], is_nonfinite});
   }
-  return names;
+  return entries;
 }
 
 }  // namespace plumbline::grad_summary

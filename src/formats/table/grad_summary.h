@@ -39,9 +39,15 @@ std::string FileName(int64_t step);
 // The step of such a name.
 std::optional<int64_t> StepOf(std::string_view file_name);
 
-// The names of the parameters, in order; also of files of upstream's static graphs, which spell
-// headers with capitals. kCorrupt without such a column. kNotFound, kIo.
-Result<std::vector<std::string>> ReadNames(const std::string& path);
+// A row as it is read: the parameter, and whether max, min or norm of its gradient is NaN or
+// infinite.
+struct Entry {
+  std::string name;
+  bool is_nonfinite = false;
+};
+// The rows, in order; also of files of upstream's static graphs, which spell headers with capitals.
+// kCorrupt without a column of names. kNotFound, kIo.
+Result<std::vector<Entry>> ReadEntries(const std::string& path);
 
 }  // namespace plumbline::grad_summary
 

@@ -36,21 +36,20 @@ class RuleList {
 
  private:
   void ReadOne(const std::string& where, const json::Value& value) {
-    if (value.AsText() == nullptr && !value.is_object()) {
+    if (value.is_object()) {
+      const std::vector<RuleField> fields = FieldsOf(value, "");
+      for (const RuleFault& fault : rules.AddFrom(fields)) {
+        Fault(fault.field ? fmt::format("{}.{}", where, fields[*fault.field].key) : where,
+              fault.problem);
+      }
+      return;
+    }
+    if (value.AsText() == nullptr) {
       return Fault(where, R"(expected an expression or an object such as {"when": "max > 10"})");
     }
-    std::string at;
-    const Result<Rule> rule = value.is_object()
-                                  ? Rules::RuleOf(FieldsOf(value, ""), &at)
-                                  : Rules::ParseRule(*value.AsText());
-    if (!rule) {
-      return Fault(at.empty() ? where : fmt::format("{}.{}", where, at), rule.error().message());
-    }
-    const auto is_same = [&](const Rule& other) { return other.name == rule->name; };
-    if (value.Find("name") != nullptr && std::ranges::any_of(rules.list(), is_same)) {
-      return Fault(where + ".name", fmt::format("another rule is called \"{}\"", rule->name));
-    }
-    rules.Add(*rule);
+    Result<Rule> rule = Rules::ParseRule(*value.AsText());
+    if (!rule) return Fault(where, rule.error().message());
+    rules.Add(*std::move(rule));
   }
 
   static std::vector<RuleField> FieldsOf(const json::Value& object, const std::string& before) {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -79,7 +79,6 @@ void TakeChecks(const Expression& expression, std::vector<const Check*>& checks)
 
 RuleWatch::RuleWatch(const MonitorConfig& config, RuleWatchPlace place)
     : config_(config), place_(std::move(place)), watch_(config_.watch, {}) {
-  for (const Op op : config_.ops) statistics_.emplace_back(NameOf(op));
   for (const Rule& rule : config_.watch.list()) kinds_ |= rule.kinds;
   counts_.resize(config_.watch.list().size());
 }
@@ -146,24 +145,34 @@ std::vector<WatchedTensor> RuleWatch::TensorsOf(const StepRows& rows) {
   }
   std::vector<WatchedTensor> tensors;
   for (const auto& [file, kinds] : files) {
-    for (const MonitorKind kind : kinds) AddTensors(file, rows.of(kind), tensors);
+    for (const MonitorKind kind : kinds) AddTensors(kind, rows.of(kind), tensors);
   }
   return tensors;
 }
 
-void RuleWatch::AddTensors(std::string_view file, const std::vector<Row>& rows,
+void RuleWatch::AddTensors(MonitorKind kind, const std::vector<Row>& rows,
                            std::vector<WatchedTensor>& tensors) const {
-  std::vector<std::optional<double>> values(config_.ops.size());
+  const std::span<const Op> own = FeatureOps(kind);
+  const std::span<const Op> ops = own.empty() ? std::span(config_.ops) : own;
+  std::vector<std::string> statistics;
+  for (const Op op : ops) statistics.emplace_back(NameOf(op));
+  std::vector<std::optional<double>> values(ops.size());
   for (const Row* row : InFileOrder(rows)) {
+    const bool is_there = row->values.dtype.has_value();
     for (size_t i = 0; i < values.size(); ++i) {
-      const auto op = static_cast<size_t>(config_.ops[i]);
-      if (op < kNumberOps) values[i] = row->values.numbers[op];
+      const bool is_number = static_cast<size_t>(ops[i]) < kNumberOps;
+      values[i] = is_number ? std::optional(row->values.of(ops[i])) : std::nullopt;
+      if (!is_there) values[i] = std::numeric_limits<double>::quiet_NaN();
     }
     WatchedTensor& tensor = tensors.emplace_back(
-        MonitorTensor({file, row->name->text, row->name->vpp_stage, row->micro_step}, statistics_,
-                      values));
+        MonitorTensor({InfoOf(kind).file, row->name->text, row->name->vpp_stage, row->micro_step},
+                      statistics, values));
     tensor.place = static_cast<int64_t>(tensors.size()) - 1;
     tensor.is_trained = (tensor.kinds & kWeight) != 0 && trained_.contains(tensor.name);
+    if (!std::exchange(tensor.is_unclear, false)) continue;
+    tensor.has_statistics = is_there;
+    tensor.statistics.shows_nan = row->values.of(Op::kNans) > 0;
+    tensor.statistics.shows_inf = row->values.of(Op::kInfs) > 0;
   }
 }
 

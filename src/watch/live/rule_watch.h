@@ -27,7 +27,7 @@ struct RuleWatchPlace {
 };
 
 // Judges what the csv files have, the statistics in "ops", to full precision: a rule that hits on
-// the files hits here. Single-threaded.
+// the files hits here. But where all of them are NaN, a training knows whether there was a tensor. Single-threaded.
 class RuleWatch {
  public:
   RuleWatch(const MonitorConfig& config, RuleWatchPlace place);
@@ -42,8 +42,7 @@ class RuleWatch {
 
  private:
   [[nodiscard]] std::vector<WatchedTensor> TensorsOf(const StepRows& rows);
-  // Appends the rows of one kind of file.
-  void AddTensors(std::string_view file, const std::vector<Row>& rows,
+  void AddTensors(MonitorKind kind, const std::vector<Row>& rows,
                   std::vector<WatchedTensor>& tensors) const;
   void Tell(const std::vector<WatchRow>& hits, std::vector<std::string>* lines);
   [[nodiscard]] Status Write(const std::vector<WatchRow>& hits);
@@ -52,8 +51,7 @@ class RuleWatch {
   const MonitorConfig config_;
   RuleWatchPlace place_;
   StepWatch watch_;
-  std::vector<std::string> statistics_;  // names of config_.ops
-  TensorKinds kinds_ = 0;                // that rules are for
+  TensorKinds kinds_ = 0;  // that rules are for
   std::set<std::string, std::less<>> trained_;
   std::vector<RuleCounts> counts_;
   uint64_t steps_ = 0, told_ = 0;

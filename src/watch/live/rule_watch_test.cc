@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
@@ -29,8 +30,8 @@ void ExpectPart(const std::string& text, std::string_view part) {
 TEST(RuleList, EveryFaultIsToldWithTheNearestName) {
   const std::string faults = FaultsOf(
       R"x(["gradient_vanish", {"when": "tensor_too_large(max_g=1)"}, {"when": "TO", "sevrity": 1},
-          {"when": "TO", "on": {"slots": "x"}}, 7])x");
-  EXPECT_EQ(std::ranges::count(faults, '\n'), 5) << faults;
+          {"when": "TO", "on": {"slots": "x"}}, 7, {"for": 0, "severity": "bad"}])x");
+  EXPECT_EQ(std::ranges::count(faults, '\n'), 8) << faults;
   ExpectPart(faults, "watch[0]: \"gradient_vanish\": column 1: no condition");
   ExpectPart(faults, "did you mean gradient_vanishing?");
   ExpectPart(faults, "watch[1].when: ");
@@ -38,6 +39,9 @@ TEST(RuleList, EveryFaultIsToldWithTheNearestName) {
   ExpectPart(faults, "watch[2].sevrity: unknown key \"sevrity\"; did you mean severity?");
   ExpectPart(faults, "watch[3].on.slots: slots: expected numbers");
   ExpectPart(faults, "watch[4]: expected an expression or an object");
+  ExpectPart(faults, "watch[5]: a rule has no \"when\"");
+  ExpectPart(faults, "watch[5].severity: severity is \"bad\"");
+  ExpectPart(faults, "watch[5].for: for: expected a number from 1 on");
 }
 
 TEST(RuleList, FilesAreThoseOfTheProgramInJson) {
@@ -121,6 +125,25 @@ TEST(RuleWatch, HitsAreLinesAndRows) {
   // A training that goes on has no first step.
   RuleWatch later(config, {"", 3, true});
   EXPECT_EQ(Training().Run(later, {1}).size(), 0U);
+}
+
+TEST(RuleWatch, KnowsNaNFromAbsenceWithoutTheOpNans) {
+  const MonitorConfig config = RulesConfig(
+      R"("ops": ["norm"], "wg_distribution": true, "watch": ["tensor_overflow"])");
+  RuleWatch watch(config, {});
+  const WatchedName name{"fc.weight", 0, 0};
+  std::vector<std::string> lines;
+  int64_t step = 0;
+  for (const TensorValues& values :
+       {NoValues(), ValuesOfNumber(std::nan("")), NoValues(), ValuesOfNumber(1)}) {
+    StepRows rows;
+    rows.step = step++;
+    rows.of(MonitorKind::kReducedGradient).push_back({&name, 0, 0, values});
+    EXPECT_TRUE(watch.Look(rows, &lines));
+  }
+  EXPECT_EQ(lines.size(), 1U);
+  EXPECT_EQ(watch.Summary()[0],
+            "watch: tensor_overflow: 4 steps, 1 hit, 1 no hit, 2 not evaluated (missing 2)");
 }
 
 TEST(RuleWatch, TheLogIsNotFlooded) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/file/file.h"
@@ -76,18 +77,23 @@ class MonitorReader {
 
   Status Run(const std::string& path) {
     PL_TRY_ASSIGN(const auto directories, load::NeedMonitorDirectories(path));
+    damage_.TakeBrokenLinks(path);
     size_t number = 0;
     for (const load::MonitorDirectory& directory : directories) {
       resumed_.Begin(++number);
-      PL_TRY_ASSIGN(const auto files, load::ListMonitorFiles(directory.path));
       const PrintedForm form = FormOf(directory.path);
-      for (const load::MonitorFile& file : files) ReadOne(directory.rank, file, form);
+      for (const load::MonitorFile& file : damage_.FilesOf(directory)) {
+        ReadOne(directory.rank, file, form);
+      }
     }
+    recording_.damaged = damage_.places;
+    recording_.notes = std::move(damage_.sentences);
     if (left_out_ > 0) {
       recording_.notes.push_back(fmt::format(
           "{}: {} of a training that was resumed are left out; the later directory counts", path,
           CountText(left_out_, "row")));
     }
+    if (has_unclear_) JudgeUnclear();
     for (auto& [key, part] : parts_) {
       for (WatchedTensor& tensor : part->tensors) {
         const bool is_weight = (tensor.kinds & kWeight) != 0;
@@ -96,6 +102,7 @@ class MonitorReader {
       recording_.parts.push_back(std::move(part));
     }
     if (!recording_.parts.empty()) return {};
+    if (damage_.first_error) return *damage_.first_error;
     return Error(ErrorCode::kNotFound, fmt::format("{}: no row in any csv file", path));
   }
 
@@ -129,14 +136,7 @@ class MonitorReader {
       statistics.absolute_slack = form.is_significant ? 0 : absolute;
       if (form.is_significant) statistics.relative_slack = statistics.mean_slack = kPrintedSlack;
     }
-    if (!facts) {
-      recording_.notes.push_back(facts.error().message());
-      ++recording_.damaged;
-      return;
-    }
-    for (std::string& damage : load::DamageOf(file.path, *facts)) {
-      recording_.notes.push_back(std::move(damage));
-    }
+    damage_.Take(file.path, facts);
   }
 
   Place Add(int64_t rank, const load::MonitorFile& file, std::span<const std::string> statistics,
@@ -152,11 +152,33 @@ class MonitorReader {
                                          statistics, row.values);
     tensor.place = static_cast<int64_t>(part->tensors.size());
     if (TellsOfTraining(file.kind)) trained_.insert(row.name);
+    has_unclear_ = has_unclear_ || tensor.is_unclear;
     part->tensors.push_back(std::move(tensor));
     return {part.get(), part->tensors.size() - 1};
   }
 
+  // A tensor that was there before, on any rank, was NaN.
+  void JudgeUnclear() {
+    std::unordered_map<std::string, int64_t> first_there;
+    for (const auto& [key, part] : parts_) {
+      for (const WatchedTensor& tensor : part->tensors) {
+        if (tensor.has_statistics) first_there.try_emplace(tensor.Key(), part->step);
+      }
+    }
+    for (const auto& [key, part] : parts_) {
+      for (WatchedTensor& tensor : part->tensors) {
+        if (!tensor.is_unclear) continue;
+        const auto first = first_there.find(tensor.Key());
+        if (first == first_there.end() || first->second >= part->step) continue;
+        tensor.is_unclear = false;
+        tensor.has_statistics = tensor.statistics.shows_nan = true;
+      }
+    }
+  }
+
   Recording& recording_;
+  load::MonitorDamage damage_;
+  bool has_unclear_ = false;
   std::map<std::pair<int64_t, int64_t>, std::shared_ptr<MonitorPart>> parts_;
   load::ResumedRows resumed_;
   std::set<std::string> trained_;  // names that have gradients or moments

@@ -1,6 +1,7 @@
 #include "watch/points/watch_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "base/process/parallel.h"
+#include "base/text/number_text.h"
 #include "watch/points/recording.h"
 
 namespace plumbline::watch {
@@ -55,21 +57,22 @@ class Watcher {
     report_.tensors_advice = recording_.tensors_advice;
     report_.orders_by_record = needs_previous_ && recording_.counts_recorded &&
                                options_.against.empty();
-    KeepChosen();
+    report_.has_against = !options_.against.empty();
+    report_.is_narrowed =
+        !options_.nodes.empty() || !options_.steps.is_all() || !options_.ranks.is_all();
+    PL_TRY(KeepChosen());
     PL_TRY(RunSteps());
+    PL_TRY(CheckMatches());
     Finish();
     return {};
   }
 
  private:
   // Parts that are judged, and those before them, which may hold earlier values.
-  void KeepChosen() {
+  Status KeepChosen() {
     auto& parts = recording_.parts;
     if (!parts.empty()) step_watch_.set_first_step(parts.front()->step);
-    const std::string recorded =
-        parts.empty() ? "nothing is recorded"
-                      : fmt::format("recorded are steps {} to {}", parts.front()->step,
-                                    parts.back()->step);
+    PL_TRY(CheckChoice());
     const bool keeps_earlier = needs_previous_ && options_.against.empty();
     int64_t last = INT64_MIN;
     for (const auto& part : parts) {
@@ -80,9 +83,67 @@ class Watcher {
       return !IsChosen(*part) && !(keeps_earlier && part->step < last);
     });
     for (const auto& part : parts) recorded_steps_[part->rank].push_back(part->step);
-    if (std::ranges::none_of(parts, [&](const auto& part) { return IsChosen(*part); })) {
-      report_.notes.push_back(recorded + " (--steps, --ranks: none of them is chosen)");
+    return {};
+  }
+
+  // Whether --steps and --ranks name what was recorded.
+  Status CheckChoice() {
+    const auto& parts = recording_.parts;
+    if (parts.empty()) {
+      report_.notes.emplace_back("nothing is recorded");
+      return {};
     }
+    std::set<int64_t> steps, ranks;
+    for (const auto& part : parts) {
+      steps.insert(part->step);
+      ranks.insert(part->rank);
+    }
+    const std::string recorded =
+        fmt::format("recorded are steps {} to {} of {}, ranks {} to {}", *steps.begin(),
+                    *steps.rbegin(), CountText(ranks.size(), "rank"), *ranks.begin(),
+                    *ranks.rbegin());
+    const std::string no_step = options_.steps.MissingFrom(steps),
+                      no_rank = options_.ranks.MissingFrom(ranks);
+    const bool is_empty =
+        std::ranges::none_of(parts, [&](const auto& part) { return IsChosen(*part); });
+    const std::string missing =
+        !no_step.empty()   ? fmt::format("--steps: {} was not recorded", no_step)
+        : !no_rank.empty() ? fmt::format("--ranks: {} was not recorded", no_rank)
+        : is_empty         ? "--steps, --ranks: none of these ranks has one of these steps"
+                           : "";
+    if (missing.empty()) return {};
+    const std::string text = fmt::format("{}: {}; {}", options_.path, missing, recorded);
+    if (is_empty) return Error(ErrorCode::kNotFound, text);
+    report_.notes.push_back(text);
+    return {};
+  }
+
+  // Whether --nodes and --against name anything that was recorded.
+  Status CheckMatches() {
+    if (read_ == 0) return {};
+    if (!options_.nodes.empty() && report_.seen_kinds == 0) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("{}: --nodes {}: no tensor of such a name was recorded; there are "
+                               "{}",
+                               options_.path, options_.nodes,
+                               other_names_.empty() ? "none" : fmt::format("{}, ...",
+                                                       fmt::join(other_names_, ", "))));
+    }
+    if (options_.against.empty()) return {};
+    uint64_t looking_back = 0;
+    for (size_t i = 0; i < rules_.size(); ++i) {
+      if (rules_[i].needs_previous) looking_back += report_.counts[i].selected;
+    }
+    if (!needs_previous_) report_.notes.emplace_back("--against: no rule looks at earlier values");
+    if (looking_back == 0 || matched_ > 0) return {};
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("--against {}: has no tensor of the same rank, step and name as one "
+                             "of {} ({} there)",
+                             options_.against, options_.path,
+                             against_.parts.empty()
+                                 ? std::string("no step")
+                                 : fmt::format("steps {} to {} of {}", against_.parts.front()->step,
+                                               against_.parts.back()->step, against_.kind)));
   }
 
   [[nodiscard]] bool IsChosen(const StepPart& part) const {
@@ -205,11 +266,17 @@ class Watcher {
   void JudgePart(ReadPart& one) {
     if (!IsChosen(*one.part)) return step_watch_.Pass(one.part, std::move(one.tensors));
     steps_.insert(one.part->step);
+    report_.has_first_step =
+        report_.has_first_step || one.part->step == step_watch_.first_step();
     ranks_.insert(one.part->rank);
     const auto before = BeforeFrom(*one.part);
     StepAnswer answer = step_watch_.Judge(one.part, std::move(one.tensors), before.get());
     report_.tensors += answer.tensors;
     report_.read_bytes += answer.read_bytes;
+    report_.seen_kinds = static_cast<TensorKinds>(report_.seen_kinds | answer.seen_kinds);
+    report_.has_trained = report_.has_trained || answer.has_trained;
+    matched_ += answer.matched;
+    if (other_names_.empty()) other_names_ = std::move(answer.other_names);
     std::ranges::move(answer.rows, std::back_inserter(report_.rows));
     for (size_t i = 0; i < rules_.size(); ++i) {
       if (answer.counts[i].selected == 0) continue;
@@ -238,7 +305,8 @@ class Watcher {
   std::map<int64_t, std::vector<int64_t>> recorded_steps_;
   std::optional<int64_t> last_step_;
   std::optional<Error> first_error_;
-  uint64_t read_ = 0;
+  uint64_t read_ = 0, matched_ = 0;  // parts; tensors with an earlier value
+  std::vector<std::string> other_names_;
   std::set<int64_t> steps_, ranks_;
 };
 

@@ -50,6 +50,11 @@ struct WatchReport {
   uint64_t read_bytes = 0;       // of elements
   uint64_t unreadable_parts = 0;  // ranks of steps of which not everything could be read
   bool stopped = false;          // by only_first, before the last step
+  bool has_against = false;      // earlier values are those of another run
+  bool is_narrowed = false;      // by nodes, steps or ranks of the options
+  // Of the tensors that --nodes leaves, whether a rule selected them or not.
+  TensorKinds seen_kinds = 0;
+  bool has_trained = false, has_first_step = false;
   bool orders_by_record = false;  // without a history of steps: gaps count recorded ones
   std::string tensors_advice;
   std::vector<std::string> notes;
@@ -61,7 +66,8 @@ struct WatchReport {
 };
 
 // kInvalidArgument, kNotFound, kCorrupt and kIo of OpenRecording(); an error also when no part of
-// the recording can be read. Parts that cannot are counted and noted.
+// the recording can be read; kNotFound when `steps`, `ranks` or `nodes` name nothing that was
+// recorded, or nothing of `against` is what a rule compares. Parts that cannot are counted and noted.
 Result<WatchReport> WatchRecording(const WatchOptions& options);
 
 // The rules of --recommended: what the graphical debugger offered by itself, and frozen weights.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/text/number_text.h"
@@ -19,7 +20,9 @@ std::string AdviceFor(Reason reason, const WatchReport& report) {
     case kInf:
       return "nonfinite: ignore in a rules file judges by the finite elements";
     case kNoPrev:
-      return "record at least two steps, or name an earlier run with --against";
+      return report.has_against
+                 ? "no tensor of that rank, step and name in --against"
+                 : "record at least two steps, or name an earlier run with --against";
     case kPrevNan:
     case kPrevInf:
       return "the earlier value is not finite";
@@ -35,23 +38,45 @@ std::string AdviceFor(Reason reason, const WatchReport& report) {
       return "the recorded statistics do not decide it; " + report.tensors_advice;
     case kUnreadable:
       return "damaged or missing files; copy them again or run plumb recover";
+    case kNanOrNone:
+      return "every statistic is NaN from the first row on: no tensor was there, or it was NaN; "
+             "the monitor's op nans tells";
   }
   return "";
 }
 
+std::string_view WordOf(TensorKinds kinds) {
+  return (kinds & kWeight) != 0     ? "weight"
+         : (kinds & kGradient) != 0 ? "gradient"
+                                    : "output of an activation function";
+}
+
 // Why a rule had nothing to look at.
-std::string Nothing(const Rule& rule) {
-  std::string_view hint;
+std::string Nothing(const Rule& rule, const WatchReport& report) {
+  const bool has_kind = (rule.kinds & (report.seen_kinds | kAnyTensor)) != 0;
+  std::string hint;
   if (rule.asks_operators) {
-    hint = "; needs a dump of static graphs with op_debug_mode";
-  } else if (rule.on.only_trained) {
-    hint = "; needs weights of which a gradient or a moment was recorded";
-  } else if ((rule.kinds & kAnyTensor) == 0) {
-    hint = (rule.kinds & kWeight) != 0       ? "; no weight was recorded (level L0 or mix has them)"
-           : (rule.kinds & kGradient) != 0   ? "; no gradient was recorded (data_mode backward)"
-                                             : "; no activation function was recorded";
+    hint = "needs a dump of static graphs with op_debug_mode";
+  } else if (!has_kind) {
+    hint = fmt::format("no {} was recorded", WordOf(rule.kinds));
+    const bool is_of_calls = report.kind == "recorded calls";
+    if (report.is_narrowed) {
+      hint = fmt::format("no {} is among the tensors of --nodes, --steps and --ranks",
+                         WordOf(rule.kinds));
+    } else if (is_of_calls && (rule.kinds & kWeight) != 0) {
+      hint += " (level L0 or mix has them)";
+    } else if (is_of_calls && (rule.kinds & kGradient) != 0) {
+      hint += " (data_mode backward)";
+    }
+  } else if (rule.on.only_trained && !report.has_trained) {
+    hint = "needs weights of which a gradient or a moment was recorded";
+  } else if (rule.at_first_step && !report.has_first_step) {
+    hint = "looks at the first recorded step alone";
+  } else {
+    hint = fmt::format("nothing that was recorded is what its \"on\", --io{} name",
+                       report.is_narrowed ? ", --nodes and --code" : " and --code");
   }
-  return fmt::format("selected nothing{}", hint);
+  return "selected nothing; " + hint;
 }
 
 }  // namespace
@@ -65,13 +90,19 @@ std::string FirstHitText(const WatchReport& report) {
             ? ""
             : fmt::format(" in what could be read ({} damaged or missing)",
                           CountText(report.unreadable_parts, "part"));
-    if (total.selected == 0) return fmt::format("no hit{}: the rules selected nothing", damage);
-    if (total.unjudged == total.selected) {
-      return fmt::format("no hit{}, and nothing could be evaluated", damage);
+    if (total.selected == 0) {
+      return fmt::format("nothing watched{}: the rules selected nothing", damage);
     }
-    if (total.unjudged == 0) return "no hit" + damage;
-    return fmt::format("no hit{}; {} of {} not evaluated", damage, total.unjudged,
-                       total.selected);
+    const std::string_view unsure = damage.empty() ? "" : "not certain: ";
+    const uint64_t unclear = total.reasons[std::countr_zero<uint16_t>(kNanOrNone)];
+    const std::string maybe =
+        unclear == 0 ? "" : fmt::format(" ({} all NaN, or without a tensor)", unclear);
+    if (total.unjudged == total.selected) {
+      return fmt::format("not certain: nothing could be evaluated{}{}", damage, maybe);
+    }
+    if (total.unjudged == 0) return fmt::format("{}no hit{}", unsure, damage);
+    return fmt::format("{}no hit{}; {} of {} not evaluated{}", unsure, damage, total.unjudged,
+                       total.selected, maybe);
   }
   return "first hit: " + HitText(report.rules[hit->rule], *hit);
 }
@@ -90,7 +121,7 @@ std::string WatchText(const WatchReport& report) {
   for (size_t i = 0; i < report.rules.size(); ++i) {
     const RuleCounts& counts = report.counts[i];
     text += fmt::format("  {}: {}\n", report.rules[i].name,
-                        counts.selected == 0 ? Nothing(report.rules[i]) : CountsText(counts));
+                        counts.selected == 0 ? Nothing(report.rules[i], report) : CountsText(counts));
   }
   for (int i = 0; i < kReasonCount; ++i) {
     if (total.reasons[static_cast<size_t>(i)] == 0) continue;

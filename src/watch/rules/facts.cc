@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, kReasonCount> kWords = {
     "nan",        "inf",   "no_prev", "prev_nan", "prev_inf",        "prev_shape",
-    "empty",      "missing", "dtype", "statistics_only", "unreadable"};
+    "empty",      "missing", "dtype", "statistics_only", "unreadable", "nan_or_none"};
 constexpr Interval::Number kHuge = std::numeric_limits<Interval::Number>::infinity();
 
 template <class T>
@@ -47,7 +47,7 @@ std::string ReasonText(Reasons reasons) {
 int UpstreamCode(Reasons reasons) {
   constexpr int kNothingThere = 32;
   const int bits = reasons & (kNan | kInf | kNoPrev);
-  return (reasons & (kEmpty | kMissing)) != 0 ? bits | kNothingThere : bits;
+  return (reasons & (kEmpty | kMissing | kNanOrNone)) != 0 ? bits | kNothingThere : bits;
 }
 
 size_t ScanWishes::PlaceOf(const ValueRange& range) { return PlaceIn(ranges, range); }
@@ -143,7 +143,8 @@ class FactMaker {
     if (in_.nan_count) out_.has_nan = TruthOf(*in_.nan_count > 0);
     if (in_.inf_count) out_.has_inf = TruthOf(*in_.inf_count > 0);
     const bool is_whole = CannotHoldNan();
-    bool shows_nan = false, shows_inf = false;
+    // NaN goes through sums, and a norm of finite numbers is none.
+    bool shows_nan = !is_whole && in_.norm && std::isnan(*in_.norm), shows_inf = false;
     bool is_finite = is_whole;
     for (const auto& value : {in_.max, in_.min}) {
       if (!value) continue;
@@ -157,6 +158,10 @@ class FactMaker {
     for (const auto& value : {in_.mean, in_.norm}) {
       is_finite = is_finite || (value && std::isfinite(*value));
     }
+    // The mean of finite numbers may be one where their sum is too large.
+    shows_nan = shows_nan || (!is_finite && in_.mean && std::isnan(*in_.mean));
+    if (in_.shows_nan) out_.has_nan = Truth::kTrue;
+    if (in_.shows_inf) out_.has_inf = Truth::kTrue;
     if (out_.has_nan == Truth::kUnknown && shows_nan) out_.has_nan = Truth::kTrue;
     if (out_.has_inf == Truth::kUnknown && shows_inf && !in_.may_overflow) {
       out_.has_inf = Truth::kTrue;

@@ -27,9 +27,10 @@ enum Reason : uint16_t {
   kDType = 256,     // elements of a type without numbers
   kStatisticsOnly = 512,  // the statistics do not decide it
   kUnreadable = 1024,     // the file is damaged
+  kNanOrNone = 2048,      // every statistic is NaN: no tensor was there, or NaN in it
 };
 using Reasons = uint16_t;
-inline constexpr int kReasonCount = 11;
+inline constexpr int kReasonCount = 12;
 // The words of all, in order of their numbers: "nan inf no_prev".
 std::string ReasonText(Reasons reasons);
 std::string_view ReasonWord(int number);  // 0: "nan"
@@ -108,6 +109,8 @@ struct RecordedStatistics {
   double summation_slack = 0;      // of mean, relative to the mean magnitude
   double absolute_slack = 0;       // of all
   double sum_absolute_slack = 0;   // of mean and norm beside it
+  // A statistic is NaN or infinite, whatever the others are.
+  bool shows_nan = false, shows_inf = false;
   // A finite element may have become infinite where the numbers were made.
   bool may_overflow = false;
 };

@@ -48,6 +48,21 @@ bool NumberList::Holds(int64_t number) const {
       parts_, [&](const Part& part) { return part.first <= number && number <= part.last; });
 }
 
+std::string NumberList::MissingFrom(const std::set<int64_t>& there) const {
+  std::string text;
+  for (const Part& part : parts_) {
+    const auto found = there.lower_bound(part.first);
+    if (found != there.end() && *found <= part.last) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", part.first);
+    if (part.last == INT64_MAX) {
+      text += '-';
+    } else if (part.last != part.first) {
+      text += fmt::format("-{}", part.last);
+    }
+  }
+  return text;
+}
+
 namespace {
 
 // Length of the class "[...]" at the start of `pattern`, and whether it holds `c`; 0: it is none.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ class NumberList {
   static Result<NumberList> Parse(std::string_view text);
   [[nodiscard]] bool Holds(int64_t number) const;
   [[nodiscard]] bool is_all() const { return parts_.empty(); }
+  // Its parts that hold none of `there`, as text; empty: every part holds one.
+  [[nodiscard]] std::string MissingFrom(const std::set<int64_t>& there) const;
 
  private:
   struct Part {
@@ -117,6 +120,12 @@ struct RuleField {
   bool is_list = false;
 };
 
+// What is wrong with a rule. `field`: its place among those of the rule; nothing: the whole rule.
+struct RuleFault {
+  std::optional<size_t> field;
+  std::string problem;
+};
+
 // Rules with what they want to know of tensors.
 class Rules {
  public:
@@ -124,8 +133,9 @@ class Rules {
   void Add(Rule rule);
   // One expression (docs/reference/watch.md). kInvalidArgument, with the place in the text.
   static Result<Rule> ParseRule(std::string_view text);
-  // A rule from its members. kInvalidArgument; `where` is the key at fault, or empty.
-  static Result<Rule> RuleOf(const std::vector<RuleField>& fields, std::string* where);
+  // Adds a rule from its members, and returns every fault of them. A rule with faults is there for
+  // its name alone.
+  std::vector<RuleFault> AddFrom(const std::vector<RuleField>& fields);
   // A rules file, and the rules of a text in its form; `path` is what errors name.
   static Result<Rules> ReadFile(const std::string& path);
   static Result<Rules> ParseFile(const std::string& text, const std::string& path);

@@ -6,12 +6,15 @@
 #include <set>
 
 #include "base/file/file.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
 #include "base/text/yaml_file.h"
 #include "watch/rules/rule.h"
 
 namespace plumbline::watch {
 namespace {
 
+// Reads what it can, and keeps every fault.
 class RulesReader {
  public:
   explicit RulesReader(const YamlFile& file) : file_(file) {}
@@ -19,17 +22,20 @@ class RulesReader {
   Result<Rules> Run() {
     const YAML::Node& root = file_.root();
     if (!root.IsDefined() || !root.IsMap()) return file_.Bad("expected version and rules");
-    PL_TRY(CheckKeys(root, {"version", "rules"}));
+    CheckKeys(root, {"version", "rules"});
     if (TextOf(root["version"]) != "1") {
-      return file_.Bad(root, fmt::format("version is {} (expected 1)",
-                                         root["version"] ? TextOf(root["version"]) : "missing"));
+      Tell(root, fmt::format("version is {} (expected 1)",
+                             root["version"] ? TextOf(root["version"]) : "missing"));
     }
     const YAML::Node list = root["rules"];
     if (!list || !list.IsSequence() || list.size() == 0) {
-      return file_.Bad(root, "rules: expected a list of rules");
+      Tell(root, "rules: expected a list of rules");
+    } else {
+      for (size_t i = 0; i < list.size(); ++i) ReadRule(list[i]);
     }
-    for (size_t i = 0; i < list.size(); ++i) PL_TRY(ReadRule(list[i]));
-    return std::move(rules_);
+    if (faults_.empty()) return std::move(rules_);
+    if (faults_.size() == 1) return faults_.front();
+    return AllFaults();
   }
 
  private:
@@ -37,20 +43,32 @@ class RulesReader {
     return node && node.IsScalar() ? node.Scalar() : std::string();
   }
 
-  [[nodiscard]] Status CheckKeys(const YAML::Node& map,
-                                 const std::vector<std::string>& known) const {
+  void Tell(const YAML::Node& node, std::string_view problem) {
+    faults_.push_back(file_.Bad(node, problem));
+  }
+
+  // "w.yaml: 2 faults", a line each.
+  [[nodiscard]] Error AllFaults() const {
+    const std::string start = file_.path() + ": ";
+    std::string text = fmt::format("{}{}", start, CountText(faults_.size(), "fault"));
+    for (const Error& fault : faults_) {
+      std::string_view line = fault.message();
+      if (line.starts_with(start)) line.remove_prefix(start.size());
+      text += fmt::format("\n  {}", line);
+    }
+    return Error(ErrorCode::kInvalidArgument, std::move(text));
+  }
+
+  void CheckKeys(const YAML::Node& map, const std::vector<std::string>& known) {
     std::set<std::string> seen;
     for (const auto& member : map) {
       const std::string key = TextOf(member.first);
       if (std::ranges::find(known, key) == known.end()) {
-        return file_.Bad(member.first,
-                         fmt::format("unknown key \"{}\"; {}", key, KnownWords(key, known)));
-      }
-      if (!seen.insert(key).second) {
-        return file_.Bad(member.first, fmt::format("\"{}\" is there twice", key));
+        Tell(member.first, fmt::format("unknown key \"{}\"; {}", key, KnownWords(key, known)));
+      } else if (!seen.insert(key).second) {
+        Tell(member.first, fmt::format("\"{}\" is there twice", key));
       }
     }
-    return {};
   }
 
   // Appends the members of a map as fields, with the node of each.
@@ -72,30 +90,18 @@ class RulesReader {
     }
   }
 
-  Status ReadRule(const YAML::Node& node) {
-    if (!node.IsMap()) return file_.Bad(node, "expected a rule with name and when");
+  void ReadRule(const YAML::Node& node) {
+    if (!node.IsMap()) return Tell(node, "expected a rule with name and when");
     std::vector<RuleField> fields;
     std::vector<YAML::Node> nodes;
     Flatten(node, "", fields, nodes);
-    std::string where;
-    Result<Rule> rule = Rules::RuleOf(fields, &where);
-    const auto place = [&](std::string_view key) {
-      const auto found = std::ranges::find(fields, key, &RuleField::key);
-      return found == fields.end() ? node : nodes[static_cast<size_t>(found - fields.begin())];
-    };
-    if (!rule) return file_.Bad(place(where), rule.error().message());
-    const bool is_named = std::ranges::find(fields, "name", &RuleField::key) != fields.end();
-    for (const Rule& other : rules_.list()) {
-      if (other.name == rule->name && is_named) {
-        return file_.Bad(place("name"),
-                         fmt::format("another rule is called \"{}\"", rule->name));
-      }
+    for (const RuleFault& fault : rules_.AddFrom(fields)) {
+      Tell(fault.field ? nodes[*fault.field] : node, fault.problem);
     }
-    rules_.Add(*std::move(rule));
-    return {};
   }
 
   const YamlFile& file_;
+  std::vector<Error> faults_;
   Rules rules_;
 };
 

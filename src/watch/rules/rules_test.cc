@@ -1,8 +1,12 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "watch/rules/monitor_tensor.h"
 #include "watch/rules/rule.h"
 
 namespace plumbline::watch {
@@ -84,6 +88,13 @@ TEST(RuleEvaluator, NeverTakesNanForNoHit) {
   EXPECT_EQ(Judge("tensor_overflow", bad).verdict, Truth::kTrue);
   EXPECT_EQ(Judge("tensor_too_large(max_gt=2)", bad).reasons, kNan);
   EXPECT_EQ(UpstreamCode(Judge("weight_change_too_small", bad).reasons), 5);
+  // Sums of finite numbers are finite, or overflow; they are never NaN.
+  for (std::optional<double> RecordedStatistics::* one :
+       {&RecordedStatistics::norm, &RecordedStatistics::mean}) {
+    RecordedStatistics alone;
+    alone.*one = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(Judge("tensor_overflow", alone).verdict, Truth::kTrue);
+  }
   // A norm that overflowed proves nothing.
   RecordedStatistics norm = Printed();
   norm.norm = std::numeric_limits<double>::infinity();
@@ -113,6 +124,45 @@ TEST(RulesFile, SaysWhereItIsWrong) {
   EXPECT_NE(error("version: 1\nrules:\n  - {name: a, when: TO, for: 0}\n").find("line 3"),
             std::string::npos);
   EXPECT_NE(error("version: 2\nrules: []\n").find("version is 2"), std::string::npos);
+}
+
+TEST(RulesFile, TellsAllFaultsAtOnce) {
+  const auto rules = Rules::ParseFile(
+      "version: 1\nrules:\n  - {name: a, when: TO}\n  - name: a\n    whn: TO\n"
+      "    on: {steps: 9-2, slots: [x]}\n    severity: fatal\n    for: -1\n  - when: nosuch\n",
+      "w.yaml");
+  ASSERT_FALSE(rules);
+  const std::string& text = rules.error().message();
+  EXPECT_TRUE(text.starts_with("w.yaml: 8 faults\n  line 5: unknown key \"whn\"")) << text;
+  for (const char* part : {"has no \"when\"", "another rule is called \"a\"", "steps is \"9-2\"",
+                           "slots: expected", "severity is \"fatal\"", "for: expected",
+                           "no condition or statistic \"nosuch\""}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+}
+
+// "there norm": whether there is a tensor, and which statistic says that it holds NaN.
+std::string Reading(const std::vector<std::string>& statistics,
+                    const std::vector<std::optional<double>>& values) {
+  constexpr std::array<const char*, 3> kWords = {"there", "none", "unclear"};
+  const auto nan = TellingNaN(statistics, values);
+  return fmt::format("{} {}", kWords.at(static_cast<size_t>(TensorOf(statistics, values))),
+                     nan ? statistics[*nan] : "-");
+}
+
+TEST(MonitorTensor, NaNIsOfTheTensorOrOfItsAbsence) {
+  const double nan = std::nan("");
+  const std::vector<std::string> all = {"norm", "min", "max", "mean", "zeros"};
+  EXPECT_EQ(Reading({"norm"}, {nan}), "unclear norm");
+  EXPECT_EQ(Reading({"norm", "nans"}, {nan, nan}), "none norm");
+  EXPECT_EQ(Reading({"norm", "nans"}, {nan, 0}), "there -");
+  EXPECT_EQ(Reading({"norm", "shape"}, {nan, std::nullopt}), "there norm");
+  EXPECT_EQ(Reading({"norm", "id"}, {1, nan}), "there -");
+  EXPECT_EQ(Reading(all, {nan, nan, nan, nan, 0}), "there norm");
+  EXPECT_EQ(Reading(all, {1.5, 1, 2, nan, 0}), "there mean");
+  EXPECT_EQ(Reading(all, {0, nan, nan, nan, nan}), "there -");  // without elements
+  EXPECT_EQ(Reading(all, {1, nan, nan, 1, 0}), "there -");      // complex
+  EXPECT_EQ(Reading(all, {1, 0, 1, 0.5, nan}), "there -");      // truth values
 }
 
 TEST(Pattern, LooksForAPart) {

@@ -27,7 +27,7 @@ uint64_t BytesOf(const TensorView& view) { return view.size_bytes(); }
 TensorFacts FactsFromStatistics(const WatchedTensor& tensor) {
   TensorFacts facts = FactsOf(tensor.statistics);
   if (!facts.shape && tensor.has_shape) facts.shape = tensor.shape;
-  if (!tensor.has_statistics) facts.doubt = kMissing;
+  if (!tensor.has_statistics) facts.doubt = tensor.is_unclear ? kNanOrNone : kMissing;
   if (!tensor.problem.empty()) facts.doubt = kUnreadable;
   return facts;
 }
@@ -144,13 +144,21 @@ int64_t GapOf(const StepWatchOptions& options, const StepPart& part, const Earli
   return part.step - earlier.step;
 }
 
+void Append(StepAnswer&& more, StepAnswer& to) {
+  std::ranges::move(more.rows, std::back_inserter(to.rows));
+  for (size_t i = 0; i < to.counts.size(); ++i) to.counts[i] += more.counts[i];
+  to.tensors += more.tensors;
+  to.read_bytes += more.read_bytes;
+  to.matched += more.matched;
+  to.seen_kinds = static_cast<TensorKinds>(to.seen_kinds | more.seen_kinds);
+  to.has_trained = to.has_trained || more.has_trained;
+  if (to.other_names.empty()) to.other_names = std::move(more.other_names);
+}
+
 }  // namespace
 
 // What a block of tensors came to; put together in order behind the parallel part.
-struct StepWatch::Block {
-  std::vector<WatchRow> rows;
-  std::vector<RuleCounts> counts;  // one for each rule
-  uint64_t read_bytes = 0, tensors = 0;
+struct StepWatch::Block : StepAnswer {
   // Memory that is used again from tensor to tensor.
   std::vector<size_t> selected;
   Outcome outcome;
@@ -191,12 +199,7 @@ StepAnswer StepWatch::Judge(const std::shared_ptr<StepPart>& part,
   });
   StepAnswer answer;
   answer.counts.resize(rules_.size());
-  for (Block& block : blocks) {
-    answer.tensors += block.tensors;
-    answer.read_bytes += block.read_bytes;
-    for (size_t i = 0; i < rules_.size(); ++i) answer.counts[i] += block.counts[i];
-    std::ranges::move(block.rows, std::back_inserter(answer.rows));
-  }
+  for (Block& block : blocks) Append(std::move(block), answer);
   Remember(part, std::move(tensors), histories);
   return answer;
 }
@@ -242,9 +245,21 @@ bool StepWatch::Selects(size_t number, const WatchedTensor& tensor, StepPart& pa
   if (!on.ranks.Holds(part.rank) || !on.steps.Holds(part.step)) return false;
   if (!MatchesSide(rule, tensor)) return false;
   if (!MatchesOp(on.ops, tensor.op)) return false;
-  if (!MatchesName(options_.nodes, tensor) || !MatchesAny(on.nodes, tensor)) return false;
+  if (!MatchesAny(on.nodes, tensor)) return false;
   if (!on.slots.empty() && std::ranges::count(on.slots, tensor.slot_number) == 0) return false;
   return HasCode(options_.code, tensor, part) && HasCode(on.code, tensor, part);
+}
+
+bool StepWatch::IsNamed(const WatchedTensor& tensor, StepAnswer& out) const {
+  constexpr size_t kMostNames = 3;
+  if (!MatchesName(options_.nodes, tensor)) {
+    const bool is_new = std::ranges::find(out.other_names, tensor.name) == out.other_names.end();
+    if (is_new && out.other_names.size() < kMostNames) out.other_names.push_back(tensor.name);
+    return false;
+  }
+  out.seen_kinds = static_cast<TensorKinds>(out.seen_kinds | tensor.kinds | kAnyTensor);
+  out.has_trained = out.has_trained || tensor.is_trained;
+  return true;
 }
 
 void StepWatch::JudgeTensor(const Step& step, size_t at, Block& out) const {
@@ -254,6 +269,7 @@ void StepWatch::JudgeTensor(const Step& step, size_t at, Block& out) const {
   const EarlierTensors* const others = step.others;
   std::vector<size_t>& selected = out.selected;
   selected.clear();
+  if (!IsNamed(tensor, out)) return;
   bool looks_back = false;
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (!Selects(i, tensor, part)) continue;
@@ -272,6 +288,7 @@ void StepWatch::JudgeTensor(const Step& step, size_t at, Block& out) const {
   const Values values =
       ReadValues(tensor, part, earlier, all_.wishes());
   out.read_bytes += values.read_bytes;
+  out.matched += earlier != nullptr ? 1 : 0;
   Watched watched;
   watched.now = &values.now;
   watched.kinds = tensor.kinds;

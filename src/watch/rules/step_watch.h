@@ -41,6 +41,7 @@ struct WatchedTensor {
   std::string problem;  // why they cannot be read
   RecordedStatistics statistics;
   bool has_statistics = false;
+  bool is_unclear = false;  // every statistic is NaN: no tensor was there, or NaN in it
 
   // What it has in common with the same tensor of other steps.
   [[nodiscard]] std::string Key() const { return graph + '\n' + name + '\n' + io + '\n' + slot; }
@@ -101,6 +102,11 @@ struct StepAnswer {
   std::vector<RuleCounts> counts;  // one for each rule
   uint64_t tensors = 0;            // that a rule looks at
   uint64_t read_bytes = 0;         // of elements
+  uint64_t matched = 0;            // of the tensors, with an earlier value that a rule looks at
+  // Of the tensors that StepWatchOptions::nodes leaves, whether a rule looks at them or not.
+  TensorKinds seen_kinds = 0;
+  bool has_trained = false;
+  std::vector<std::string> other_names;  // that it does not leave, the first few
 };
 
 // Steps come in ascending order.
@@ -111,6 +117,7 @@ class StepWatch {
 
   // The step that conditions of the first one look at; nothing: it is over.
   void set_first_step(std::optional<int64_t> step) { first_step_ = step; }
+  [[nodiscard]] std::optional<int64_t> first_step() const { return first_step_; }
   // `others`: values of the other run, or null.
   StepAnswer Judge(const std::shared_ptr<StepPart>& part, std::vector<WatchedTensor> tensors,
                    const EarlierTensors* others);
@@ -132,6 +139,8 @@ class StepWatch {
   };
   struct Block;
   struct Where;
+  // Whether StepWatchOptions::nodes leaves the tensor.
+  [[nodiscard]] bool IsNamed(const WatchedTensor& tensor, StepAnswer& out) const;
 
   std::vector<History*> HistoriesOf(int64_t rank, std::vector<WatchedTensor>& tensors);
   void Remember(const std::shared_ptr<StepPart>& part, std::vector<WatchedTensor> tensors,
