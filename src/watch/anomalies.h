@@ -28,8 +28,8 @@ struct AnomalyFiles {
   std::vector<std::string> warnings;  // of what is left out
 };
 
-// Reads {directory}/anomaly.json of every directory in `data`; none is no error. What cannot be read
-// is left out and told. kNotFound, kIo: of `data`.
+// Reads {directory}/anomaly.json of every directory in `data`; none is no error. What cannot be
+// read is left out and told. kNotFound, kIo: of `data`.
 Result<AnomalyFiles> ReadAnomalies(const std::string& data);
 
 struct AnomalyOptions {

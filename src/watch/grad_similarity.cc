@@ -363,7 +363,10 @@ void FillRows(const std::vector<StepCells>& steps, RankSimilarity* result) {
 Result<RankSimilarity> CompareGradientsOfRank(const std::string& target, const std::string& golden,
                                               const GradCompareOptions& options) {
   PL_TRY_ASSIGN(NumbersOfBoth both, NumbersInBoth(target, golden, "step"));
-  if (both.common.empty()) return NothingInCommon(target, golden, "directory step{N}, where signs are (level L0 has none),");
+  if (both.common.empty()) {
+    return NothingInCommon(target, golden,
+                           "directory step{N}, where signs are (level L0 has none),");
+  }
   RankSimilarity result;
   result.steps = both.common;
   result.lonely_steps = both.lonely;

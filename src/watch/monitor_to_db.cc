@@ -105,11 +105,11 @@ class MonitorScanner {
   }
 
   void ReadOne(const std::string& metric, const MonitorRankFile& file) {
-    damage_.Take(file.path, load::VisitMonitorFile(
-                                file.path, metric, [&](auto names, MonitorRow& row) -> Status {
-                                  if (!file.end || row.step < *file.end) Take(metric, file, names, row);
-                                  return {};
-                                }));
+    const auto take = [&](auto names, MonitorRow& row) -> Status {
+      if (!file.end || row.step < *file.end) Take(metric, file, names, row);
+      return {};
+    };
+    damage_.Take(file.path, load::VisitMonitorFile(file.path, metric, take));
   }
 
   void Take(const std::string& metric, const MonitorRankFile& file,

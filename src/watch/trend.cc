@@ -191,7 +191,8 @@ class TrendReader {
       trend_.series.push_back(std::move(series));
     }
     int64_t& first = first_there_[at->second];
-    if (row.step < first && watch::TensorOf(names, row.values) == watch::RowTensor::kThere) first = row.step;
+    const bool is_there = watch::TensorOf(names, row.values) == watch::RowTensor::kThere;
+    if (is_there) first = std::min(first, row.step);
   }
 
   void Prepare() {

@@ -27,7 +27,8 @@ struct RuleWatchPlace {
 };
 
 // Judges what the csv files have, the statistics in "ops", to full precision: a rule that hits on
-// the files hits here. But where all of them are NaN, a training knows whether there was a tensor. Single-threaded.
+// the files hits here. But where all of them are NaN, a training knows whether there was a tensor.
+// Single-threaded.
 class RuleWatch {
  public:
   RuleWatch(const MonitorConfig& config, RuleWatchPlace place);

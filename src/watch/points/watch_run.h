@@ -67,7 +67,8 @@ struct WatchReport {
 
 // kInvalidArgument, kNotFound, kCorrupt and kIo of OpenRecording(); an error also when no part of
 // the recording can be read; kNotFound when `steps`, `ranks` or `nodes` name nothing that was
-// recorded, or nothing of `against` is what a rule compares. Parts that cannot are counted and noted.
+// recorded, or nothing of `against` is what a rule compares. Parts that cannot are counted and
+// noted.
 Result<WatchReport> WatchRecording(const WatchOptions& options);
 
 // The rules of --recommended: what the graphical debugger offered by itself, and frozen weights.

@@ -121,7 +121,8 @@ std::string WatchText(const WatchReport& report) {
   for (size_t i = 0; i < report.rules.size(); ++i) {
     const RuleCounts& counts = report.counts[i];
     text += fmt::format("  {}: {}\n", report.rules[i].name,
-                        counts.selected == 0 ? Nothing(report.rules[i], report) : CountsText(counts));
+                        counts.selected == 0 ? Nothing(report.rules[i], report)
+                                             : CountsText(counts));
   }
   for (int i = 0; i < kReasonCount; ++i) {
     if (total.reasons[static_cast<size_t>(i)] == 0) continue;
