@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 TRAINING = """
-import os, signal, sys
+import json, os, signal, sys
 import torch
 from torch import nn
 from plumbline.pytorch import PrecisionDebugger, TrainerMon, black_box
@@ -37,6 +37,7 @@ if child == 0:
     monitor.stop()
     sys.exit(0)
 print("status", os.waitpid(child, 0)[1])
+print("ended", json.loads(open(box.directory + "/black_box.json").read())["ended"])
 train(5)
 monitor.stop()
 box.stop()
@@ -51,7 +52,8 @@ def test_a_forked_child_ends_and_writes_nothing(tmp_path: Path) -> None:
         "task": "grad_probe", "dump_path": "probe", "grad_probe": {"grad_level": "L2"}}))
     done = subprocess.run([sys.executable, "-c", TRAINING], cwd=tmp_path, timeout=120,
                           capture_output=True, text=True)
-    assert done.returncode == 0 and "status 0" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "status 0\nended None" in done.stdout, (
+        done.stdout + done.stderr)
     [path] = (tmp_path / "monitor_output").glob("*/param_0-99.csv")
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [int(row["step"]) for row in rows] == [step for step in range(10) for _ in range(4)]

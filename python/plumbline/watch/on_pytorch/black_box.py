@@ -100,6 +100,7 @@ class BlackBox:
         parts = {**self._parts.framework_parts(), "name": "black box"}
         self._box = _core.new_black_box(parts, path, self._parts.rank(), steps)
         self._live = self._box.live
+        self._pid = os.getpid()
         self._step, self._every = 0, 1
         self._handles: list[Handle] = []
         self._has_backward = False
@@ -380,6 +381,8 @@ class BlackBox:
         self._write_state()
 
     def _write_state(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a forked child's end is not the training's
         kinds = [type(self._model).__qualname__, type(self._optimizer).__qualname__]
         state = {"model": kinds[0], "optimizer": kinds[1], "parameters": len(self._parameters),
                  "modules": len(self._samples), "ended": self._ended,
