@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,34 @@ def test_the_end_is_written_into_the_file(tmp_path: Path) -> None:
     assert [one["dynamic_on"] for one in seen] == [True, True, True, False, False, False]
     assert seen[-1] == {**OPTIONS, **begin, "dynamic_on": False}
     assert [path.name for path in tmp_path.iterdir()] == ["monitor_config.json", "out"]
+
+
+def test_the_file_is_whole_at_every_moment(tmp_path: Path) -> None:
+    """A reader beside the training never sees half of it, however often it is written."""
+    ended = threading.Event()
+    seen: list[bool] = []
+    path = write_config(tmp_path, **OPTIONS, dynamic_on=True, collect_times=1)
+
+    def read() -> None:
+        while not ended.is_set():
+            seen.append(json.loads(path.read_text())["dynamic_on"])
+
+    reader = threading.Thread(target=read)
+    torch.manual_seed(0)
+    model = TwoLayers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watched(tmp_path, dynamic=True) as monitor:
+        monitor.set_monitor(model, optimizer=optimizer)
+        reader.start()
+        for run in range(40):
+            train(model, optimizer, steps=3)
+            new = path.with_suffix(".new")
+            new.write_text(json.dumps({**OPTIONS, "dynamic_on": True, "collect_times": 1,
+                                       "eps": 1e-8 + run * 1e-9}))
+            new.replace(path)
+        ended.set()
+        reader.join()
+    assert len(seen) > 40 and {True, False} == set(seen)
 
 
 def test_all_ranks_change_at_one_step(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
