@@ -34,21 +34,44 @@ std::vector<OpenCall>& OpenCalls() {
   return *calls;
 }
 
+// Appends what a container holds; nothing for anything else.
+void AppendItems(PyObject* value, std::vector<PyObject*>* items) {
+  if (PyTuple_Check(value) || PyList_Check(value)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+      items->push_back(PySequence_Fast_GET_ITEM(value, i));
+    }
+  } else if (PyDict_Check(value)) {
+    PyObject* item = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(value, &at, nullptr, &item) != 0;) items->push_back(item);
+  }
+}
+
 // All tensors in a value, in their order.
 void Collect(PyObject* value, const LiveMonitor& monitor, int depth,
              std::vector<PyObject*>* found) {
   constexpr int kDeepest = 10;
   if (depth > kDeepest) return;
   if (monitor.IsTensor(value)) return found->push_back(value);
-  if (PyTuple_Check(value) || PyList_Check(value)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
-      Collect(PySequence_Fast_GET_ITEM(value, i), monitor, depth + 1, found);
+  std::vector<PyObject*> items;
+  AppendItems(value, &items);
+  for (PyObject* item : items) Collect(item, monitor, depth + 1, found);
+}
+
+// All tensors in a value, those of outer containers first: the place of an argument does not depend
+// on what others hold.
+void CollectByDepth(PyObject* value, const LiveMonitor& monitor, std::vector<PyObject*>* found) {
+  constexpr int kDeepest = 10;
+  std::vector<PyObject*> level = {value};
+  for (int depth = 0; depth <= kDeepest && !level.empty(); ++depth) {
+    std::vector<PyObject*> next;
+    for (PyObject* one : level) {
+      if (monitor.IsTensor(one)) {
+        found->push_back(one);
+      } else {
+        AppendItems(one, &next);
+      }
     }
-  } else if (PyDict_Check(value)) {
-    PyObject* item = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(value, &at, nullptr, &item) != 0;) {
-      Collect(item, monitor, depth + 1, found);
-    }
+    level = std::move(next);
   }
 }
 
@@ -136,7 +159,9 @@ std::vector<Element> ElementsOf(LiveMonitor& monitor, const WatchedModule& modul
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
       chosen.push_back(PyTuple_GET_ITEM(value, i));
     }
-  } else if (module.elements != Elements::kSpec) {
+  } else if (module.elements == Elements::kNumbered) {
+    CollectByDepth(value, monitor, &chosen);
+  } else if (module.elements == Elements::kAll) {
     Collect(value, monitor, 0, &chosen);
   } else if (side.spec.form != Form::kFirst) {
     chosen.push_back(Pick(value, side.spec, module, side.name(), monitor));

@@ -29,6 +29,23 @@ std::string CountsText(const NodeCounts& counts) {
   return text;
 }
 
+// "first wrong call: step 2 rank 3 Torch.relu.4.forward", where only one rank of the first step
+// that names a call does so; nothing where several do.
+std::optional<std::string> FirstOfAll(const std::vector<RankAnswer>& answers) {
+  constexpr std::string_view kStart = "first wrong call: ";
+  const auto step_of = [](const RankAnswer& rank) {
+    return rank.label.substr(0, rank.label.rfind("rank"));
+  };
+  const auto first = std::ranges::find_if(
+      answers, [](const RankAnswer& rank) { return rank.first_wrong_call.has_value(); });
+  if (first == answers.end() || !first->answer.starts_with(kStart)) return std::nullopt;
+  const auto others = std::count_if(first + 1, answers.end(), [&](const RankAnswer& rank) {
+    return rank.first_wrong_call && step_of(rank) == step_of(*first);
+  });
+  if (others > 0) return std::nullopt;
+  return fmt::format("{}{} {}", kStart, first->label, first->answer.substr(kStart.size()));
+}
+
 // As plumb compare says it of one rank; of several, of each that names a call.
 std::string ComparisonAnswer(const GraphFileReport& report) {
   if (report.answers.empty()) return {};
@@ -40,8 +57,10 @@ std::string ComparisonAnswer(const GraphFileReport& report) {
   const auto wrong = static_cast<size_t>(std::ranges::count_if(report.answers, names_call));
   const auto complete = static_cast<size_t>(
       std::ranges::count_if(report.answers, [](const auto& rank) { return rank.is_complete; }));
-  std::string text = fmt::format("{} of {} comparisons name a wrong call; {} complete\n", wrong,
-                                 report.answers.size(), complete);
+  const std::string counts = fmt::format("{} of {} comparisons name a wrong call; {} complete",
+                                         wrong, report.answers.size(), complete);
+  const std::optional<std::string> first = FirstOfAll(report.answers);
+  std::string text = first ? fmt::format("{} ({})\n", *first, counts) : counts + "\n";
   size_t lines = 0;
   for (const RankAnswer& rank : report.answers) {
     if (!names_call(rank) || lines == kMostLines) continue;
@@ -49,7 +68,7 @@ std::string ComparisonAnswer(const GraphFileReport& report) {
     ++lines;
   }
   if (wrong > lines) text += fmt::format("  {} more; --summary has all\n", wrong - lines);
-  if (wrong > 1) text += "  which rank was the first one: plumb compare\n";
+  if (wrong > 1 && !first) text += "  which rank was the first one: plumb compare\n";
   return text;
 }
 

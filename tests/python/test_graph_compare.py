@@ -175,6 +175,20 @@ def test_ranks_of_one_side_are_left_out(tmp_path):
     assert config_of(only(tmp_path / "out", "*.vis.db"))["rank_list"] == "[0, 1]"
 
 
+def test_of_several_steps_the_first_wrong_call_is_the_answer(tmp_path):
+    target, golden = pair()
+    for step, side in ((0, golden), (1, target), (2, target)):
+        write(tmp_path / "a" / f"step{step}" / "rank0", side)
+        write(tmp_path / "b" / f"step{step}" / "rank0", golden)
+    first = graph(tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out").stdout.splitlines()[0]
+    assert first.startswith(f"first wrong call: step 1 rank 0 {INNER}.forward.0 (2 of 3 comp")
+    write(tmp_path / "a" / "step1" / "rank1", target)
+    write(tmp_path / "b" / "step1" / "rank1", golden)
+    both_ranks = graph(tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out").stdout
+    assert both_ranks.startswith("3 of 4 comparisons name a wrong call; ")
+    assert "which rank was the first one: plumb compare" in both_ranks
+
+
 def test_no_common_step(tmp_path):
     write(tmp_path / "a" / "step0" / "rank0", everything())
     write(tmp_path / "b" / "step1" / "rank0", everything())

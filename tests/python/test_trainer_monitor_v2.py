@@ -201,6 +201,23 @@ def test_the_callers_step_counts_where_it_should(tmp_path: Path,
     assert capfd.readouterr().out.count("this call changes nothing") == 1
 
 
+class Nested(nn.Module):
+    def forward(self, x: torch.Tensor, pair: Any, scale: torch.Tensor) -> torch.Tensor:
+        return x * pair[0] + pair[1] * scale
+
+
+def test_what_is_nested_has_the_last_numbers(tmp_path: Path) -> None:
+    monitor = TrainerMonitorV2(config_of(tmp_path, monitors={"module": {"ops": "max"}}))
+    model = Nested()
+    monitor.start(model=model)
+    one = torch.ones(2)
+    model(one, (one * 2, one * 3), scale=one * 4)
+    monitor.step()
+    monitor.stop()
+    rows = rows_in(tmp_path / "out" / "rank_0", "module")
+    assert [rows["0", f".input.{i}", "forward", "", "0"]["max"] for i in range(4)] == [1, 4, 2, 3]
+
+
 def test_frozen_parameters_and_gradients_of_each_micro_batch(tmp_path: Path) -> None:
     model = TwoLayers()
     model.fc1.requires_grad_(False)
@@ -262,6 +279,10 @@ def test_bad_input_is_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[
     with pytest.raises(ValueError, match=r"model is None \(monitors.module, monitors.opti"
                                          r"mizer, monitors.param need it\); optimizer is None"):
         TrainerMonitorV2(config_of(tmp_path, monitors=ALL)).start()
+    for wrong, part in (({"model": 3}, "model is of type int"), ({"model": []}, "model is None"),
+                        ({"model": TwoLayers(), "optimizer": 3}, "optimizer is of type int")):
+        with pytest.raises(ValueError, match=part):
+            TrainerMonitorV2(config_of(tmp_path, monitors={"module": {}})).start(**wrong)
     capfd.readouterr()
     TrainerMonitorV2(config_of(tmp_path, start_step=-3, monitors={"modul": {}})).start()
     lines = capfd.readouterr().out

@@ -42,6 +42,12 @@ class MindSporeMonitorParts:
     def is_recomputing(self) -> Callable[[], bool] | None:
         return None
 
+    def is_model(self, value: Any) -> bool:
+        return isinstance(value, ms.nn.Cell)
+
+    def is_optimizer(self, value: Any) -> bool:
+        return isinstance(value, ms.nn.Cell)
+
     def modules(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
         return [("", model), *self._adapter.module_tree(model)]
 

@@ -46,6 +46,12 @@ class MonitorParts(Protocol):
     def is_recomputing(self) -> Callable[[], bool] | None:
         """Tells whether a call of a module is made again for a backward pass."""
 
+    def is_model(self, value: Any) -> bool:
+        """Whether it is a module that can be watched."""
+
+    def is_optimizer(self, value: Any) -> bool:
+        """Whether it has steps that can be watched."""
+
     def modules(self, model: Any) -> Iterable[tuple[str, Any]]:
         """All modules of `model` by name, itself first with an empty name."""
 

@@ -72,6 +72,8 @@ class TrainerMonitorV2:
             return
         model = context.get("model") if model is None else model
         optimizer = context.get("optimizer") if optimizer is None else optimizer
+        if isinstance(model, (list, tuple)) and not any(one is not None for one in model):
+            model = None
         self._check(model, optimizer)
         second = self.config.second
         second.micro_batches = second.micro_batches or _natural(
@@ -135,6 +137,13 @@ class TrainerMonitorV2:
             parts = [part for part, is_wanted in needs.items() if is_wanted]
             if value is None and parts:
                 missing.append(f"{word} is None (monitors.{', monitors.'.join(parts)} need it)")
+        models = model if isinstance(model, (list, tuple)) else [model]
+        for one in [one for one in models if one is not None]:
+            if not self._parts.is_model(one):
+                missing.append(f"model is of type {type(one).__name__} (expected a module)")
+        if optimizer is not None and not self._parts.is_optimizer(optimizer):
+            missing.append(f"optimizer is of type {type(optimizer).__name__} (expected an "
+                           "optimizer)")
         if missing:
             raise ValueError(f"TrainerMonitorV2.start: {'; '.join(missing)}")
 

@@ -473,6 +473,7 @@ void Diagnosis::LookAtMomentum(const Row& row) {
   const std::optional<double> momentum = Setting("momentum.0");
   const std::optional<double> keeps = beta ? beta : momentum;
   if (!keeps || gradient == gradients_.end() || before == momenta_.end()) return;
+  if (step_ != previous_ + 1) return;  // gradients of the steps between are not known
   if (settings_.contains("beta1.1") || settings_.contains("momentum.1")) return;
   const double decay = Setting("weight_decay.0").value_or(0);
   const double arriving =

@@ -25,11 +25,11 @@ class MadeUp {
   };
   using Change = std::function<void(int64_t step, Values&)>;
 
-  // The findings of 60 steps, with the noise of a training.
-  std::vector<Finding> Run(const Change& change) {
+  // The findings of 60 steps, with the noise of a training, of which every `every`-th is looked at.
+  std::vector<Finding> Run(const Change& change, int64_t every = 1) {
     Diagnosis diagnosis;
     std::vector<Finding> all;
-    for (int64_t step = 0; step < 60; ++step) {
+    for (int64_t step = 0; step < 60; step += every) {
       Values values;
       const double noise = 1 + 0.3 * std::sin(static_cast<double>(step * 7));
       values.loss = noise;
@@ -204,6 +204,14 @@ TEST(Diagnosis, NamesWhatChangesInValues) {
         if (s >= 45) v.output *= std::pow(1.5, s - 44);
       },
       Fault::kActivation, 45, "relu");
+}
+
+TEST(Diagnosis, MomentaOfStepsThatDoNotFollowEachOtherAreNotJudged) {
+  const auto turns = [](int64_t step, MadeUp::Values& values) {
+    values.momentum = step % 2 == 0 ? 0.1 : 0.5;
+  };
+  EXPECT_FALSE(MadeUp().Run(turns).empty());
+  EXPECT_TRUE(MadeUp().Run(turns, 3).empty());
 }
 
 TEST(Diagnosis, AWeightMayStayWhereTheLearningRateIsNearZero) {

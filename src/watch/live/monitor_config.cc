@@ -467,8 +467,8 @@ class ConfigReader {
       config_.warnings.emplace_back(
           "recording_l2_features: a database has no place for features; they are not written");
     }
-    if (config_.stack_info && config_.format != MonitorConfig::Format::kCsv) {
-      config_.warnings.emplace_back("stack_info: written with format csv only");
+    if (config_.stack_info && config_.format == MonitorConfig::Format::kApi) {
+      config_.warnings.emplace_back("stack_info: with format api nothing is written");
     }
   }
 

@@ -53,6 +53,12 @@ class TorchMonitorParts:
     def is_recomputing(self) -> Callable[[], bool] | None:
         return is_recomputing
 
+    def is_model(self, value: Any) -> bool:
+        return isinstance(value, torch.nn.Module)
+
+    def is_optimizer(self, value: Any) -> bool:
+        return callable(getattr(value, "step", None)) and hasattr(value, "__dict__")
+
     def modules(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
         return list(model.named_modules())
 
