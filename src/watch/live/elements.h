@@ -24,6 +24,7 @@ class Elements {
   // The next ones, at most `most`; empty at the end.
   std::span<const double> Next(size_t most) {
     if (chunk_.empty()) chunk_ = gather_.Next();
+    if (chunk_.empty()) return {};
     const size_t element = InfoOf(dtype_).size_bytes;
     const size_t count = std::min({most, chunk_.size() / element, kPart});
     if (dtype_ == DType::kFloat64) {
