@@ -49,11 +49,6 @@ class Stopwatch {
   Clock::time_point begun_;
 };
 
-bool IsTraining(PyObject* module) {
-  static PyObject* const training = PyUnicode_InternFromString("training");
-  return nb::steal(CheckedPython(PyObject_GetAttr(module, training))).ptr() == Py_True;
-}
-
 // A forward hook: samples what a module gives at its first call of each step.
 class OutputSample {
  public:

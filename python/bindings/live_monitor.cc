@@ -402,6 +402,11 @@ nb::object LiveMonitor::Add(const Autograd& autograd, nb::handle first, nb::hand
   return autograd.add(first, second);
 }
 
+bool IsTraining(PyObject* module) {
+  static PyObject* const training = PyUnicode_InternFromString("training");
+  return nb::steal(CheckedPython(PyObject_GetAttr(module, training))).ptr() == Py_True;
+}
+
 ModuleWatch::ModuleWatch(LiveMonitor& monitor, const Autograd& autograd, nb::object is_recomputing,
                          std::shared_ptr<WatchedModule> module)
     : monitor_(monitor),
@@ -429,10 +434,8 @@ void ModuleWatch::Count(int32_t* micro_step, uint32_t* repeat) {
 }
 
 void ModuleWatch::Begin(PyObject* module, PyObject* args, PyObject* kwargs) {
-  static PyObject* const training = PyUnicode_InternFromString("training");
   OpenCall& call = OpenCalls().back();
-  const nb::object is_training = nb::steal(CheckedPython(PyObject_GetAttr(module, training)));
-  if (is_training.ptr() != Py_True && !module_->in_evaluation) return;
+  if (!IsTraining(module) && !module_->in_evaluation) return;
   if (!is_recomputing_.is_none() && nb::cast<bool>(is_recomputing_())) return;
   Count(&call.micro_step, &call.repeat);
   call.is_watched = true;

@@ -157,6 +157,9 @@ class LiveMonitor final : public BackwardSink {
   std::vector<std::string> messages_;
 };
 
+// What a module or cell says in its attribute `training`; throws where it has none.
+bool IsTraining(PyObject* module);
+
 // Forward pre hook and forward hook of one module.
 class ModuleWatch {
  public:

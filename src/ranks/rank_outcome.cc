@@ -502,18 +502,6 @@ bool IsSound(const RankOutcome& outcome) {
 
 }  // namespace
 
-void AddMembers(const FirstWrongCall& call, Document& out) {
-  report::VisitMembers(call, [&]<class T>(std::string_view key, const T& value) {
-    if constexpr (std::is_same_v<T, bool>) {
-      out.Truth(key, value);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      out.Member(key, value);
-    } else {
-      out.Texts(key, value);
-    }
-  });
-}
-
 Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
@@ -530,7 +518,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Key("first_wrong_call");
   if (outcome.first_wrong_call) {
     out.Open('{');
-    AddMembers(*outcome.first_wrong_call, out);
+    report::AddMembers(*outcome.first_wrong_call, out);
     out.Close('}');
   } else {
     out.Raw("null");

@@ -59,9 +59,6 @@ struct RankOutcome {
 // `target`: the run whose calls the comparison holds.
 RankOutcome OutcomeOf(const Run& target, const Comparison& comparison);
 
-// Adds the members of a first wrong call to the object that is open.
-void AddMembers(const FirstWrongCall& call, json::Document& out);
-
 // One JSON object. The error only when plumbline itself made a mistake.
 Result<std::string> FormatOutcome(const RankOutcome& outcome);
 // Reads such a text. kCorrupt when it is not one.

@@ -14,6 +14,7 @@
 #include "match/comm_graph.h"
 #include "report/certainty.h"
 #include "report/findings.h"
+#include "report/result_json.h"
 
 namespace plumbline::ranks {
 
@@ -278,7 +279,7 @@ void AddFirst(const RanksReport& report, Document& out) {
   out.Open('{');
   AddInteger("step", rank.pair.step, out);
   AddInteger("rank", rank.pair.rank(), out);
-  AddMembers(answer, out);
+  report::AddMembers(answer, out);
   out.Close('}');
 }
 

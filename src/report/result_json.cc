@@ -239,6 +239,18 @@ Status AppendDocument(const Comparison& comparison, std::string& text, const Flu
 
 }  // namespace
 
+void AddMembers(const FirstWrongCall& call, json::Document& out) {
+  VisitMembers(call, [&]<class T>(std::string_view key, const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      out.Truth(key, value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      out.Member(key, value);
+    } else {
+      out.Texts(key, value);
+    }
+  });
+}
+
 Status WriteResultJson(const Comparison& comparison, const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   PL_TRY(AppendDocument(comparison, file.text(), [&] { return file.Flush(); }));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/json/json_feed.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::report {
@@ -61,6 +62,9 @@ void VisitMembers(Call& call, const Visit& visit) {
   visit("cause_text", call.cause_text);
   visit("confidence", call.confidence);
 }
+
+// Adds them to the object that is open.
+void AddMembers(const FirstWrongCall& call, json::Document& out);
 
 // The machine form of a comparison (docs/reference/compare.md, "machine form").
 

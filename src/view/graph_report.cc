@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/text/number_text.h"
 #include "formats/json/json_feed.h"
@@ -87,15 +86,7 @@ void AddCounts(const NodeCounts& counts, json::Document& out) {
 void AddCall(const FirstWrongCall& call, json::Document& out) {
   out.Key("first_wrong_call");
   out.Open('{');
-  report::VisitMembers(call, [&]<class T>(std::string_view key, const T& value) {
-    if constexpr (std::is_same_v<T, bool>) {
-      out.Truth(key, value);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      out.Member(key, value);
-    } else {
-      out.Texts(key, value);
-    }
-  });
+  report::AddMembers(call, out);
   out.Close('}');
 }
 
