@@ -44,7 +44,8 @@ LAYERS |= {product: STAGES for product in PRODUCTS}
 LAYERS["ranks"] += ("compare",)
 LAYERS["inspect"] += ("store",)  # journals, and recordings recovered in a copy
 LAYERS["watch"] += ("store",)  # names of directories; a probe writes while a training runs
-LAYERS["view"] += ("compare", "overflow")  # verdicts; levels of nodes with NaN or Inf
+# Verdicts, also over ranks; levels of nodes with NaN or Inf.
+LAYERS["view"] += ("compare", "ranks", "overflow")
 # All folders within a folder, from the bottom up: one may include those before it and files beside
 # them.
 INNER: dict[str, tuple[str, ...]] = {
@@ -53,6 +54,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference"),
     "watch": ("rules", "live", "gradients", "perturb", "tracer", "points"),
+    "view": ("merge", "store", "query", "values", "trends", "serve"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
