@@ -29,7 +29,7 @@ inline constexpr size_t kStoredOverflows = 4;
 std::string_view StoredOverflowName(StoredOverflow overflow);  // "" for none
 
 // Stored; never renumber.
-enum class Direction : uint8_t { kNone, kForward, kBackward };
+enum class Direction : uint8_t { kNone, kForwardCall, kBackwardCall };
 inline constexpr size_t kDirections = 3;
 std::string_view DirectionName(Direction direction);  // "" for none
 

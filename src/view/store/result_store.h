@@ -28,23 +28,24 @@ struct StorePlace {
   uint32_t golden = kNoNode, golden_count = 0;
 };
 
+// What a call gives to the others of its link.
+enum class StoredRole : uint8_t { kSend, kReceive, kSendReceive };
+inline constexpr size_t kStoredRoles = 3;
+std::string_view StoredRoleName(StoredRole role);  // "send", "receive", "send_receive"
+
 // One node that takes part in a call of several ranks.
-struct LinkEnd {
+struct StoredEnd {
   uint32_t node = kNoNode;
-  uint8_t role = 0;  // LinkRole
-  bool mismatches = false;
+  StoredRole role = StoredRole::kSendReceive;
+  std::string_view mismatch{};  // what its values do not agree in; empty: they do, or nobody knows
 };
-enum class LinkRole : uint8_t { kSend, kReceive, kSendReceive };
-inline constexpr size_t kLinkRoles = 3;
-std::string_view LinkRoleName(LinkRole role);  // "send", "receive", "send_receive"
 
 // One collective call or one message: whose values belong together.
-struct StoreLink {
-  std::string_view key;  // "all_reduce 0,1 #3"
+struct StoredLink {
+  std::string_view key;  // "all_reduce of 0, 1, call 3"
   bool is_message = false;
-  uint64_t layer = 0;  // communication calls that must have come before, on any rank
-  std::string_view mismatch;  // what the ends do not agree in; empty: they agree, or nothing is known
-  std::vector<LinkEnd> ends;
+  uint64_t layer = 0;  // in time: links of a higher one come later
+  std::vector<StoredEnd> ends{};
 };
 
 // Immutable; thread-safe. What was read lives as long as the store.
@@ -87,7 +88,7 @@ class ResultStore {
   [[nodiscard]] Result<NodeDetail> Detail(uint32_t node) const;
 
   [[nodiscard]] size_t link_count() const;
-  [[nodiscard]] StoreLink Link(size_t link) const;
+  [[nodiscard]] StoredLink Link(size_t link) const;
   // The links that a node is part of.
   [[nodiscard]] std::vector<uint32_t> LinksOf(uint32_t node) const;
 

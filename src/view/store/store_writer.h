@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@
 #include "view/store/result_store.h"
 
 namespace plumbline::view {
+
+struct PlaceData;  // view/store/place_data.h
 
 // One node as it is given to a store. What can be computed (sizes, orders, what is worst inside) is.
 struct NodeRecord {
@@ -57,6 +60,9 @@ class PlaceBuilder {
 
  private:
   friend class StoreWriter;
+  // What was collected. Nothing may be added afterwards.
+  PlaceData Take();
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
@@ -68,18 +74,17 @@ struct NodeAt {
   uint32_t node = 0;
 };
 
-struct LinkEndAt {
+struct EndRecord {
   NodeAt at;
-  LinkRole role = LinkRole::kSendReceive;
-  bool mismatches = false;
+  StoredRole role = StoredRole::kSendReceive;
+  std::string mismatch{};
 };
 
 struct LinkRecord {
   std::string key;
   bool is_message = false;
   uint64_t layer = 0;
-  std::string mismatch;
-  std::vector<LinkEndAt> ends;
+  std::vector<EndRecord> ends{};
 };
 
 // The file appears when Finish() succeeds, complete or not at all. Errors are kIo. Move-only;
