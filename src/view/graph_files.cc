@@ -112,7 +112,7 @@ class ResultFiles {
     report_.ranks = ranks_.size();
     report_.steps = steps_.size();
     if (!db_) return std::move(report_);
-    vis_db::Facts facts = {{"tool", "plumbline " PLUMBLINE_VERSION}, {"status", "complete"}};
+    vis::Facts facts = {{"tool", "plumbline " PLUMBLINE_VERSION}, {"status", "complete"}};
     PL_TRY_ASSIGN(std::string path, AbsolutePath(target));
     facts.emplace_back("target", std::move(path));
     if (is_pair_) {

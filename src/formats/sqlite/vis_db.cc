@@ -165,7 +165,7 @@ Status Writer::AddConfig(const vis::Summary& summary) {
   return Step(insert);
 }
 
-Status Writer::AddFacts(const Facts& facts) {
+Status Writer::AddFacts(const vis::Facts& facts) {
   PL_TRY_ASSIGN(const sqlite::Statement insert,
                 database_.Prepare("INSERT INTO mp_meta VALUES (?,?)"));
   for (const auto& [key, value] : facts) {
@@ -175,7 +175,7 @@ Status Writer::AddFacts(const Facts& facts) {
   return {};
 }
 
-Status Writer::Finish(const vis::Summary& summary, const Facts& facts) {
+Status Writer::Finish(const vis::Summary& summary, const vis::Facts& facts) {
   PL_TRY(AddConfig(summary));
   PL_TRY(AddFacts(facts));
   node_.reset();
