@@ -93,10 +93,11 @@ class VisSource : public vis::Source {
   }
 
   static Status Foreign(const std::string& path) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: no graph (expected a .vis file: a JSON object with NPU and Bench, "
-                             "or root and node). Make one with plumb graph --file_type vis.",
-                             path));
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: no graph (expected a .vis file: a JSON object with NPU and Bench, "
+                    "or root and node). Make one with plumb graph --file_type vis.",
+                    path));
   }
 
   void ReadTop(std::string_view key, Reader& in) {

@@ -46,8 +46,8 @@ LevelScale LevelScale::Of(const json::Value& colors) {
 
 std::optional<Level> LevelScale::LevelOf(double index) const {
   for (const Band& band : bands_) {
-    const bool is_within = band.low == band.high ? index == band.low
-                                                 : index >= band.low && index < band.high;
+    const bool is_within =
+        band.low == band.high ? index == band.low : index >= band.low && index < band.high;
     const bool is_end = (index == 1 && band.high == 1) || (index == 0 && band.low == 0);
     if (is_within || is_end) return band.level;
   }
@@ -55,9 +55,8 @@ std::optional<Level> LevelScale::LevelOf(double index) const {
 }
 
 std::string_view FileHead::Fact(std::string_view key) const {
-  const auto found = std::ranges::find(facts, key, [](const auto& fact) -> const std::string& {
-    return fact.first;
-  });
+  const auto found = std::ranges::find(
+      facts, key, [](const auto& fact) -> const std::string& { return fact.first; });
   return found == facts.end() ? std::string_view() : std::string_view(found->second);
 }
 

@@ -63,9 +63,9 @@ std::string LastOf(std::string_view text) {
 }
 
 constexpr std::string_view kNodeColumns[] = {
-    "node_name",  "up_node",        "node_type",     "sub_nodes",          "matched_node_link",
+    "node_name",       "up_node",        "node_type",     "sub_nodes",          "matched_node_link",
     "precision_index", "overflow_level", "micro_step_id", "matched_distributed"};
-constexpr std::string_view kNeeded[] = {"node_name",  "up_node",     "node_order", "input_data",
+constexpr std::string_view kNeeded[] = {"node_name",   "up_node",     "node_order", "input_data",
                                         "output_data", "data_source", "step",       "rank"};
 
 class DbSource : public vis::Source {
@@ -252,9 +252,10 @@ class DbSource : public vis::Source {
       const Columns row(select);
       const std::string_view source = row.Text(2);
       if (source != "NPU" && source != "Bench") {
-        head_.notes.push_back(fmt::format("rows of data_source \"{}\" are not shown (expected NPU "
-                                          "or Bench)",
-                                          source));
+        head_.notes.push_back(
+            fmt::format("rows of data_source \"{}\" are not shown (expected NPU "
+                        "or Bench)",
+                        source));
         continue;
       }
       graphs_.push_back({source == "Bench", row.Integer(0), row.Integer(1)});
@@ -267,9 +268,9 @@ class DbSource : public vis::Source {
 
   Result<sqlite::Statement> Select(const std::string& columns, const vis::GraphPlace& graph,
                                    std::string_view tail) {
-    return database_.Prepare(
-        fmt::format("SELECT {} FROM tb_nodes WHERE step = {} AND rank = {} AND data_source = '{}'{}",
-                    columns, graph.step, graph.rank, graph.source(), tail));
+    return database_.Prepare(fmt::format(
+        "SELECT {} FROM tb_nodes WHERE step = {} AND rank = {} AND data_source = '{}'{}", columns,
+        graph.step, graph.rank, graph.source(), tail));
   }
 
   static vis::NodeRow RowOf(const sqlite::Statement& select) {
