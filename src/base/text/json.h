@@ -135,6 +135,7 @@ class Value {
   explicit Value(const char* text);  // which would be a bool
   explicit Value(const std::vector<std::string>& texts);
   explicit Value(const std::vector<int64_t>& numbers);
+  explicit Value(List elements);
   static Value Object();
 
   // Strict JSON, nested at most 512 deep: no NaN or Infinity, no number beyond the range of double,
