@@ -51,21 +51,20 @@ struct StepValue {
 };
 
 void AddSeries(const std::map<int64_t, StepValue>& steps,
-               std::array<StoredScalar, 4> StepValue::*side, AnswerText& out) {
+               std::array<StoredScalar, 4> StepValue::*side, JsonAnswer& out) {
   out.Open('{');
   for (size_t i = 0; i < kSeriesNames.size(); ++i) {
     out.Key(kSeriesNames[i]).Open('[');
     for (const auto& [step, value] : steps) {
       const StoredScalar& scalar = (value.*side)[i];
-      const bool is_text = std::holds_alternative<std::string_view>(scalar);
       if (const auto* truth = std::get_if<bool>(&scalar)) {
         out.Integer(*truth ? 1 : 0);
       } else if (const auto* integer = std::get_if<int64_t>(&scalar)) {
         out.Number(static_cast<double>(*integer));
-      } else if (is_text) {
-        out.Null();
+      } else if (const auto* real = std::get_if<double>(&scalar)) {
+        out.Number(*real);
       } else {
-        out.Scalar(scalar);
+        out.Null();
       }
     }
     out.Close(']');
@@ -150,7 +149,7 @@ std::shared_ptr<const BaselineCounts> CompareWith(const ResultStore& store,
 Result<std::string> AnswerCommunication(const Question& question) {
   const ResultStore& store = question.store;
   PL_TRY_ASSIGN(const uint32_t node, question.ReadNode());
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("peers").Open('[');
   for (const uint32_t number : store.LinksOf(node)) {
     const StoredLink link = store.Link(number);
@@ -178,7 +177,7 @@ Result<std::string> AnswerTimeline(const Question& question) {
                                         "step", store.places().empty() ? 0 : store.places()[0].step,
                                         INT64_MIN, INT64_MAX));
   const std::vector<uint32_t> links = LinksInStep(store, step);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("ranks").Open('[');
   for (const StorePlace& place : store.places()) {
     if (place.step == step) out.Integer(place.rank);
@@ -223,7 +222,7 @@ Result<std::string> AnswerOverSteps(const Question& question) {
     step.error = value->error;
     details.push_back(std::move(detail));
   }
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("steps").Open('[');
   for (const auto& [step, value] : steps) out.Integer(step);
   out.Close(']').Key("target");
@@ -249,7 +248,7 @@ Result<std::string> AnswerBaseline(const Question& question) {
   PL_TRY_ASSIGN(const Question::Page page, question.ReadPage());
   const auto found = CompareWith(question.store, *question.base);
   const NodeRows rows(question);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{');
   for (const NodeChange change :
        {NodeChange::kBetter, NodeChange::kWorse, NodeChange::kSame, NodeChange::kNew}) {

@@ -70,14 +70,14 @@ Result<uint32_t> Question::ReadSides() const {
                fmt::format("side: expected target or golden, got '{}'", side.substr(0, 40)));
 }
 
-void NodeRows::AddFields(AnswerText& out, const std::vector<std::string_view>& more) {
+void NodeRows::AddFields(JsonAnswer& out, const std::vector<std::string_view>& more) {
   out.Key("fields").Open('[');
   for (const std::string_view field : kFields) out.Text(field);
   for (const std::string_view field : more) out.Text(field);
   out.Close(']');
 }
 
-void NodeRows::Open(uint32_t node, int64_t index, AnswerText& out) const {
+void NodeRows::Open(uint32_t node, int64_t index, JsonAnswer& out) const {
   const NodeColumns& at = store_.nodes();
   out.Open('[').Integer(node).Integer(IdOrNone(at.parent[node])).Integer(IdOrNone(at.partner[node]));
   out.Text(store_.Name(node)).Text(StoredTypeName(static_cast<StoredType>(at.type[node])));
@@ -92,7 +92,7 @@ void NodeRows::Open(uint32_t node, int64_t index, AnswerText& out) const {
   out.Text(base_ == nullptr ? std::string_view() : NodeChangeName(ChangeOf(store_, node, *base_)));
 }
 
-void NodeRows::AddTable(const std::vector<uint32_t>& nodes, AnswerText& out) const {
+void NodeRows::AddTable(const std::vector<uint32_t>& nodes, JsonAnswer& out) const {
   out.Open('{');
   AddFields(out);
   out.Key("rows").Open('[');

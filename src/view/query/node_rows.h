@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "plumbline/result.h"
-#include "view/query/answer_text.h"
+#include "view/query/json_answer.h"
 #include "view/query/parameters.h"
 #include "view/query/query_hits.h"
 #include "view/store/result_store.h"
@@ -55,16 +55,16 @@ class NodeRows {
       : store_(question.store), base_(question.base), hits_(std::move(hits)) {}
 
   // "fields":[...], of an object that is open. `more`: fields that the caller appends to each row.
-  static void AddFields(AnswerText& out, const std::vector<std::string_view>& more = {});
+  static void AddFields(JsonAnswer& out, const std::vector<std::string_view>& more = {});
   // One row without its closing bracket, or with it. `index`: the position among the children of
   // its parent; -1: not told.
-  void Open(uint32_t node, int64_t index, AnswerText& out) const;
-  void Add(uint32_t node, int64_t index, AnswerText& out) const {
+  void Open(uint32_t node, int64_t index, JsonAnswer& out) const;
+  void Add(uint32_t node, int64_t index, JsonAnswer& out) const {
     Open(node, index, out);
     out.Close(']');
   }
   // {"fields": [...], "rows": [...]}
-  void AddTable(const std::vector<uint32_t>& nodes, AnswerText& out) const;
+  void AddTable(const std::vector<uint32_t>& nodes, JsonAnswer& out) const;
 
  private:
   const ResultStore& store_;

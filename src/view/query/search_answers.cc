@@ -78,7 +78,7 @@ Result<size_t> ReadCursor(const Question& question) {
 }
 
 std::string FaultAnswer(const QueryFault& fault) {
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("total").Integer(0).Key("rows").Open('{');
   NodeRows::AddFields(out);
   out.Key("rows").Open('[').Close(']').Close('}').Key("cursor").Text("").Key("error").Open('{');
@@ -288,7 +288,7 @@ Result<std::string> AnswerFind(const Question& question) {
           : PageInList(order == FindOrder::kName ? store.by_name() : store.by_order(), *hits,
                        cursor, asked.limit);
   const NodeRows rows(question, hits);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("total").Integer(hits->total()).Key("rows").Open('{');
   NodeRows::AddFields(out);
   out.Key("rows").Open('[');
@@ -310,7 +310,7 @@ Result<std::string> AnswerFirst(const Question& question) {
   const ResultStore& store = question.store;
   const auto found = FirstRowsOf(store, place);
   const NodeRows rows(question);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("rows").Open('{');
   NodeRows::AddFields(out, {"kind", "why"});
   out.Key("rows").Open('[');

@@ -141,7 +141,7 @@ class Suggester {
   const NodeColumns& nodes_;
 };
 
-void AddNode(const NodeRows& rows, uint32_t node, AnswerText& out) {
+void AddNode(const NodeRows& rows, uint32_t node, JsonAnswer& out) {
   if (node == kNoNode) {
     out.Null();
   } else {
@@ -150,7 +150,7 @@ void AddNode(const NodeRows& rows, uint32_t node, AnswerText& out) {
 }
 
 void AddSuggestion(const ResultStore& store, const std::optional<Suggestion>& found,
-                   AnswerText& out) {
+                   JsonAnswer& out) {
   if (!found) {
     out.Null();
     return;
@@ -172,7 +172,7 @@ Result<std::string> AnswerStructure(const Question& question) {
   const size_t total = only_differences ? aligned->differences.size() : aligned->rows.size();
   const NodeRows rows(question);
   const Suggester suggester(store);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("total").Integer(static_cast<int64_t>(total));
   NodeRows::AddFields(out);
   out.Key("rows").Open('[');

@@ -14,7 +14,7 @@ namespace {
 // Lists that one question may ask for.
 constexpr size_t kMostLists = 1000;
 
-void AddPlace(const ResultStore& store, size_t index, const json::Value* facts, AnswerText& out) {
+void AddPlace(const ResultStore& store, size_t index, const json::Value* facts, JsonAnswer& out) {
   const StorePlace& place = store.places()[index];
   const auto root = [](uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; };
   out.Open('{').Key("step").Integer(place.step).Key("rank").Integer(place.rank);
@@ -28,7 +28,7 @@ void AddPlace(const ResultStore& store, size_t index, const json::Value* facts, 
 }
 
 // What the facts say of the first wrong call, with the node's id.
-void AddFirstCall(const ResultStore& store, AnswerText& out) {
+void AddFirstCall(const ResultStore& store, JsonAnswer& out) {
   const json::Value* const first = store.facts().Find("first");
   if (first == nullptr || !first->is_object()) {
     out.Null();
@@ -131,7 +131,7 @@ Result<FoundNode> FindByName(const Question& question) {
   return FoundNode{is_golden ? place.golden : place.target, false};
 }
 
-void AddShape(std::string_view shape, AnswerText& out) {
+void AddShape(std::string_view shape, JsonAnswer& out) {
   std::string_view inner = shape;
   if (inner.size() < 2 || (inner.front() != '[' && inner.front() != '(')) {
     out.Null();
@@ -155,7 +155,21 @@ void AddShape(std::string_view shape, AnswerText& out) {
   out.Close(']');
 }
 
-void AddSide(const std::optional<ValueSide>& side, AnswerText& out) {
+void AddScalar(const StoredScalar& scalar, JsonAnswer& out) {
+  if (const auto* truth = std::get_if<bool>(&scalar)) {
+    out.Truth(*truth);
+  } else if (const auto* integer = std::get_if<int64_t>(&scalar)) {
+    out.Integer(*integer);
+  } else if (const auto* real = std::get_if<double>(&scalar)) {
+    out.Number(*real);
+  } else if (const auto* text = std::get_if<std::string_view>(&scalar)) {
+    out.Text(*text);
+  } else {
+    out.Null();
+  }
+}
+
+void AddSide(const std::optional<ValueSide>& side, JsonAnswer& out) {
   if (!side) {
     out.Null();
     return;
@@ -163,8 +177,9 @@ void AddSide(const std::optional<ValueSide>& side, AnswerText& out) {
   static constexpr std::string_view kStatisticNames[] = {"max", "min", "mean", "norm"};
   out.Open('{').Key("type").Text(side->type).Key("dtype").Text(side->dtype);
   AddShape(side->shape, out.Key("shape"));
-  for (size_t i = 0; i < 4; ++i) out.Key(kStatisticNames[i]).Scalar(side->statistics[i]);
-  out.Key("value").Scalar(side->value).Key("md5").Text(side->md5);
+  for (size_t i = 0; i < 4; ++i) AddScalar(side->statistics[i], out.Key(kStatisticNames[i]));
+  AddScalar(side->value, out.Key("value"));
+  out.Key("md5").Text(side->md5);
   out.Key("requires_grad");
   if (side->requires_grad) {
     out.Truth(*side->requires_grad);
@@ -174,7 +189,7 @@ void AddSide(const std::optional<ValueSide>& side, AnswerText& out) {
   out.Key("data_name").Text(side->data_name).Close('}');
 }
 
-void AddNumberOrNull(double number, AnswerText& out) {
+void AddNumberOrNull(double number, JsonAnswer& out) {
   if (number == number) {
     out.Number(number);
   } else {
@@ -182,7 +197,7 @@ void AddNumberOrNull(double number, AnswerText& out) {
   }
 }
 
-void AddValue(const StoredValue& value, AnswerText& out) {
+void AddValue(const StoredValue& value, JsonAnswer& out) {
   out.Open('{').Key("name").Text(value.name).Key("role").Text(ValueRoleName(value.role));
   AddSide(value.target, out.Key("target"));
   AddSide(value.golden, out.Key("golden"));
@@ -226,7 +241,7 @@ Result<int64_t> ReadMicroStep(const Question& question) {
 
 Result<std::string> AnswerMeta(const Question& question) {
   const ResultStore& store = question.store;
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("etag").Text(store.etag());
   const json::Value* const facts = store.facts().Find("places");
   const json::Value::List* const list = facts == nullptr ? nullptr : facts->AsList();
@@ -264,7 +279,7 @@ Result<std::string> AnswerChildren(const Question& question) {
   PL_TRY_ASSIGN(const Question::Page page, question.ReadPage());
   PL_TRY_ASSIGN(const int64_t micro_step, ReadMicroStep(question));
   const NodeRows rows(question, HitsOfQuestion(question));
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("lists").Open('[');
   const size_t most = MostBytes(page.limit);
   for (const uint32_t node : nodes) {
@@ -273,9 +288,9 @@ Result<std::string> AnswerChildren(const Question& question) {
     out.Key("offset").Integer(static_cast<int64_t>(page.offset)).Key("rows").Open('{');
     NodeRows::AddFields(out);
     out.Key("rows").Open('[');
-    AnswerText row;
+    JsonAnswer row;
     for (const auto& [child, position] : shown.page) {
-      row = AnswerText();
+      row = JsonAnswer();
       rows.Add(child, static_cast<int64_t>(position), row);
       // The first row of the first list is always there, so that a page gets on.
       const bool is_only = &node == nodes.data() && &child == &shown.page.front().first;
@@ -297,7 +312,7 @@ Result<std::string> AnswerPath(const Question& question) {
     found.is_exact = true;
   }
   const NodeRows rows(question, HitsOfQuestion(question));
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("exact").Truth(found.is_exact).Key("rows").Open('{');
   NodeRows::AddFields(out);
   out.Key("rows").Open('[');
@@ -315,7 +330,7 @@ Result<std::string> AnswerNode(const Question& question) {
   const bool is_golden = store.IsGolden(node);
   const uint32_t partner = store.nodes().partner[node];
   const NodeRows rows(question);
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("row");
   rows.AddTable({node}, out);
   out.Key("partner_row");
@@ -345,7 +360,7 @@ Result<std::string> AnswerFlow(const Question& question) {
   PL_TRY_ASSIGN(const Question::Page page, question.ReadPage());
   const ShownChildren shown = ChildrenOf(question.store, node, -1, page);
   const NodeRows rows(question, HitsOfQuestion(question));
-  AnswerText out;
+  JsonAnswer out;
   out.Open('{').Key("total").Integer(static_cast<int64_t>(shown.total)).Key("rows").Open('{');
   NodeRows::AddFields(out);
   out.Key("rows").Open('[');
