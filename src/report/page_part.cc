@@ -363,12 +363,10 @@ class PartWriter {
     ObjectWriter object(out);
     object.Integer("total", comparison_.calls.size());
     AppendIntegers(plan_.calls, object.Key("numbers"), [](uint32_t i) { return i; });
-    AppendIntegers(plan_.calls, object.Key("target"), [&](uint32_t i) {
-      return PlaceOf(trees_.target, plan_.target, call_of(i).target_name);
-    });
-    AppendIntegers(plan_.calls, object.Key("golden"), [&](uint32_t i) {
-      return PlaceOf(trees_.golden, plan_.golden, call_of(i).golden_name);
-    });
+    AppendIntegers(plan_.calls, object.Key("target"),
+                   [&](uint32_t i) { return plan_.target.PlaceOf(trees_.calls[i].target); });
+    AppendIntegers(plan_.calls, object.Key("golden"),
+                   [&](uint32_t i) { return plan_.golden.PlaceOf(trees_.calls[i].golden); });
     AppendIntegers(plan_.calls, object.Key("verdicts"),
                    [&](uint32_t i) { return static_cast<int>(call_of(i).verdict); });
     AppendIntegers(plan_.calls, object.Key("flags"),
@@ -402,11 +400,6 @@ class PartWriter {
     AppendFrames(frames, stacks, object);
     object.Texts("texts", texts.texts());
     object.End();
-  }
-
-  static int32_t PlaceOf(const tree::ModelGraph& graph, const PageSide& side,
-                         const std::string& name) {
-    return name.empty() ? -1 : side.PlaceOf(graph.Find(name));
   }
 
   int StackOf(uint32_t call, Dictionary& frames, Dictionary& stacks) const {

@@ -50,18 +50,6 @@ CallFacts FactsOf(const Comparison& comparison, const ComparedCall& call) {
   return facts;
 }
 
-// The nodes of both sides of one call; null: that side has none.
-struct CallNodes {
-  const Node *target, *golden;
-};
-
-CallNodes NodesOf(const ComparedCall& call, const tree::ComparedTrees& trees) {
-  const auto find = [](const ModelGraph& graph, const std::string& name) {
-    return name.empty() ? nullptr : graph.Find(name);
-  };
-  return {find(trees.target, call.target_name), find(trees.golden, call.golden_name)};
-}
-
 class PlanMaker {
  public:
   PlanMaker(const Comparison& comparison, const tree::ComparedTrees& trees, size_t most_bytes)
@@ -78,7 +66,7 @@ class PlanMaker {
     Hold(trees_.golden.root());
     for (const uint32_t call : order_) {
       if (tiers_[call] == kRest || bytes_ > most_bytes_) break;
-      const CallNodes nodes = NodesOf(comparison_.calls[call], trees_);
+      const tree::CallNodes& nodes = trees_.calls[call];
       for (const Node* node : {nodes.target, nodes.golden}) {
         if (node != nullptr) Hold(*node);
       }
@@ -95,16 +83,16 @@ class PlanMaker {
  private:
   void GradeCalls() {
     std::vector<bool> above(trees_.target.nodes.size());
-    for (const ComparedCall& call : comparison_.calls) {
-      const CallFacts facts = FactsOf(comparison_, call);
+    for (size_t i = 0; i < comparison_.calls.size(); ++i) {
+      const CallFacts facts = FactsOf(comparison_, comparison_.calls[i]);
       tiers_.push_back(facts.tier);
       flags_.push_back(facts.flags);
       if (facts.tier > kSource) continue;
-      const Node* node = NodesOf(call, trees_).target;
+      const Node* node = trees_.calls[i].target;
       for (; node != nullptr && !above[node->order]; node = node->parent) above[node->order] = true;
     }
     for (size_t i = 0; i < tiers_.size(); ++i) {
-      const Node* const node = NodesOf(comparison_.calls[i], trees_).target;
+      const Node* const node = trees_.calls[i].target;
       if (node != nullptr && above[node->order]) tiers_[i] = std::min<uint8_t>(tiers_[i], kAbove);
     }
   }
@@ -175,7 +163,7 @@ class PlanMaker {
   void ChooseCalls(PagePlan& plan) const {
     std::vector<bool> is_held(comparison_.calls.size());
     for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
-      const CallNodes nodes = NodesOf(comparison_.calls[i], trees_);
+      const tree::CallNodes& nodes = trees_.calls[i];
       is_held[i] = plan.target.PlaceOf(nodes.target) >= 0 || plan.golden.PlaceOf(nodes.golden) >= 0;
       if (is_held[i]) plan.calls.push_back(i);
     }

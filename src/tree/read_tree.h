@@ -3,15 +3,24 @@
 #ifndef PLUMBLINE_TREE_READ_TREE_H_
 #define PLUMBLINE_TREE_READ_TREE_H_
 
+#include <vector>
+
 #include "plumbline/compare.h"
 #include "tree/compare_trees.h"
 #include "tree/model_graph.h"
 
 namespace plumbline::tree {
 
+// The nodes of one call; null: that side has none.
+struct CallNodes {
+  Node* target = nullptr;
+  Node* golden = nullptr;
+};
+
 // Both trees of a comparison, paired, with levels.
 struct ComparedTrees {
   ModelGraph target, golden;
+  std::vector<CallNodes> calls;  // by number of the call
   NodeCounts counts;
 };
 
