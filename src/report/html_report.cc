@@ -9,6 +9,7 @@
 
 #include "base/file/file.h"
 #include "base/memory/packed_text.h"
+#include "base/text/text_parts.h"
 #include "report/findings.h"
 #include "report/page_files.h"
 #include "report/result_json.h"
@@ -114,17 +115,25 @@ std::string PlainText(const std::string& summary, bool is_built) {
   return out + "</pre>";
 }
 
+std::string HeadOf(const std::string& summary, std::string_view overview, size_t parts) {
+  std::string out;
+  ObjectWriter object(out);
+  object.Text("format", "plumbline page");
+  object.Integer("version", 2);
+  object.Texts("answer", LinesIn(summary));
+  object.Key("overview") += overview.empty() ? "null" : overview;
+  object.Integer("parts", parts);
+  object.End();
+  return out;
+}
+
 // The page of a comparison.
 Status WritePage(const std::string& path, const std::string& summary, std::string_view overview,
                  size_t parts, const std::function<Status(AtomicFile&)>& write_parts) {
   const PageFile script = FindPageFile("page.js"), style = FindPageFile("page.css");
   const std::string style_hash = HashSource(style.sha256), script_hash = HashSource(script.sha256);
   const std::string plain = PlainText(summary, !script.text.empty());
-  const std::string head = fmt::format(
-      "page {}\n",
-      PackText(fmt::format(
-          R"({{"format": "plumbline page", "version": 2, "overview": {}, "parts": {}}})",
-          overview.empty() ? "null" : overview, parts)));
+  const std::string head = fmt::format("page {}\n", PackText(HeadOf(summary, overview, parts)));
   return WriteFields(path, kPageHtml,
                      {TextField("@STYLE_HASH@", {style_hash}),
                       TextField("@SCRIPT_HASH@", {script_hash}),

@@ -65,18 +65,19 @@ class StackTexts {
 // `rows` any number of times, `end`. Lists that belong together have one entry per node, or per
 // call. Numbers that are NaN or infinite are the texts "nan", "inf", "-inf"; null: there is none.
 //
-// page   format ("plumbline page"), version (2), overview (the machine form of the answer over all
-//        ranks, or null), parts (how many)
+// page   format ("plumbline page"), version (2), answer (its lines), overview (the machine form of
+//        the answer over all ranks, or null), parts (how many)
 // part   label; step, rank (or null); answer (lines as the command prints them); header (machine
-//        form of the comparison without rows); reasons (code -> words); foreign (indexes of frames
-//        of the first wrong call's stack that are not the user's); growth (at most 600 points along
-//        all calls: [number of the call, error, explained, verdict], the worst of its neighbours);
-//        evidence (elements of the tensors of the first wrong call, or null); evidence_left_out
+//        form of the comparison without rows); next_config; reasons (code -> words); foreign
+//        (indexes of frames of the first wrong call's stack that are not the user's); growth (at
+//        most 600 points along all calls: [number of the call, error, explained, verdict], the
+//        worst of its neighbours); evidence (elements of the tensors of the first wrong call, or
+//        null); evidence_left_out
 // tree   micro_steps; counts (nodes by level); notes; target and golden, each with the nodes that
 //        the page holds in pre-order: names (golden: "" is the partner's), types (vis::NodeType),
 //        parents (index; -1: the root), orders (of execution), micro_steps, levels (vis::Level; -1:
 //        none; of the target alone), partners (index on the other side; -1: none; -2: left out),
-//        hidden (children left out), total (nodes there are)
+//        flags (node_flag), hidden (children left out), total (nodes there are)
 // calls  the calls of those nodes: numbers (in recorded order), target and golden (index of the
 //        node; -1: none, or left out), verdicts (Verdict), flags (node_flag), rows (how many there
 //        are), errors and explained (of the worst output), input_errors; stacks (index into lists;

@@ -227,10 +227,11 @@ class PartWriter {
     object.Text("label", part_.label);
     AppendNumberOrNull(part_.step, object.Key("step"));
     AppendNumberOrNull(part_.rank, object.Key("rank"));
-    object.Texts("answer", LinesOf(SummaryText(comparison_)));
+    object.Texts("answer", LinesIn(SummaryText(comparison_)));
     ObjectWriter header(object.Key("header"));
     AppendHeader(comparison_, header);
     header.End();
+    object.Text("next_config", comparison_.next_config);
     AppendReasons(object.Key("reasons"));
     AppendFirstStack(object);
     AppendGrowth(object.Key("growth"));
@@ -242,16 +243,6 @@ class PartWriter {
 
   static void AppendNumberOrNull(const std::optional<int64_t>& number, std::string& out) {
     out += number ? std::to_string(*number) : "null";
-  }
-
-  static std::vector<std::string> LinesOf(std::string_view text) {
-    std::vector<std::string> lines;
-    while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      lines.emplace_back(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return lines;
   }
 
   // "foreign": which frames of the stack of the first wrong call are not the user's.
@@ -348,6 +339,10 @@ class PartWriter {
       constexpr int32_t kNone = -1, kLeftOut = -2;
       if (node->partner == nullptr) return kNone;
       return other.PlaceOf(node->partner) < 0 ? kLeftOut : other.PlaceOf(node->partner);
+    });
+    AppendIntegers(side.nodes, object.Key("flags"), [](const Node* node) {
+      return (node->is_recomputed ? node_flag::kRecomputed : 0) |
+             (node->is_repaired ? node_flag::kRepaired : 0);
     });
     AppendIntegers(side.hidden, object.Key("hidden"), [](uint32_t count) { return count; });
     object.Integer("total", side.total);

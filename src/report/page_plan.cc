@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "measure/compared_row.h"
-#include "verdict/call_rows.h"
 
 namespace plumbline::report {
 namespace {
@@ -27,25 +26,22 @@ struct CallFacts {
 };
 
 CallFacts FactsOf(const Comparison& comparison, const ComparedCall& call) {
-  CallFacts facts;
-  if (call.name().starts_with("Distributed.")) facts.flags |= node_flag::kCommunicates;
-  const auto rows = measure::RowsOf(comparison, call);
-  const bool is_wrong =
-      tree::LevelOf(comparison, call) == vis::Level::kError || call.verdict == Verdict::kSuspicious;
-  if (comparison.first_wrong_call && (call.target_name == comparison.first_wrong_call->name ||
-                                      call.golden_name == comparison.first_wrong_call->name)) {
-    facts.tier = kFirst;
-    facts.flags |= node_flag::kFirst;
+  bool are_inputs_bad = false, are_outputs_bad = false;
+  for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
+    (measure::IsInput(row) ? are_inputs_bad : are_outputs_bad) |= measure::IsBad(row.verdict);
   }
-  if (is_wrong) {
-    const bool is_carrier = verdict::ReadsWrongTensor(rows);
-    facts.flags |= is_carrier ? node_flag::kCarrier : node_flag::kSource;
-    facts.tier = std::min(facts.tier, is_carrier ? kWrong : kSource);
-  } else if (std::ranges::any_of(
-                 rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); })) {
-    facts.tier = std::min(facts.tier, kWrong);
+  CallFacts facts;
+  if (are_inputs_bad) {
+    facts = {kWrong, node_flag::kCarrier};
+  } else if (are_outputs_bad || tree::LevelOf(comparison, call) == vis::Level::kError) {
+    facts = {kSource, node_flag::kSource};
   } else if (!call.paired() || call.verdict == Verdict::kNotComparable) {
-    facts.tier = std::min(facts.tier, kNotJudged);
+    facts.tier = kNotJudged;
+  }
+  if (call.name().starts_with("Distributed.")) facts.flags |= node_flag::kCommunicates;
+  const auto& first = comparison.first_wrong_call;
+  if (first && (call.target_name == first->name || call.golden_name == first->name)) {
+    facts = {kFirst, static_cast<uint8_t>(facts.flags | node_flag::kFirst)};
   }
   return facts;
 }

@@ -14,7 +14,8 @@ namespace plumbline::report {
 
 // Bits of a node, as docs/design/viewer.md has them.
 namespace node_flag {
-inline constexpr uint8_t kFirst = 1, kSource = 2, kCarrier = 4, kCommunicates = 8;
+inline constexpr uint8_t kFirst = 1, kSource = 2, kCarrier = 4, kCommunicates = 8, kRecomputed = 16,
+                         kRepaired = 32;
 }  // namespace node_flag
 
 // The nodes of one tree that a page holds: with a node all those above it.
@@ -33,7 +34,7 @@ struct PagePlan {
   PageSide target, golden;
   std::vector<uint32_t> calls;       // with a node that is held, in recorded order
   std::vector<uint32_t> importance;  // the same, those first whose values must be there
-  std::vector<uint8_t> flags;        // node_flag, by number of the call
+  std::vector<uint8_t> flags;        // node_flag, by number of the call: what its rows tell
 };
 
 // The first wrong call comes before all others; then calls that are wrong without a wrong input,
