@@ -106,12 +106,12 @@ std::string HashSource(std::string_view digest) {
 }
 
 // What is read without scripts; where the page was not built, that is all.
-std::string PlainText(const std::string& summary, bool is_built) {
+std::string PlainText(const std::string& summary) {
+  const bool is_built = IsPageBuilt();
   std::string out = is_built ? "<noscript><pre>" : "<pre>";
   AppendHtmlText(summary, out);
   if (is_built) return out + "</pre></noscript>";
-  AppendHtmlText(
-      "\nThe page itself was left out: this build of plumbline was made without Node.js.\n", out);
+  AppendHtmlText(fmt::format("\nMore is not shown: {}.\n", kPageNotBuilt), out);
   return out + "</pre>";
 }
 
@@ -130,21 +130,22 @@ std::string HeadOf(const std::string& summary, std::string_view overview, size_t
 // The page of a comparison.
 Status WritePage(const std::string& path, const std::string& summary, std::string_view overview,
                  size_t parts, const std::function<Status(AtomicFile&)>& write_parts) {
-  const PageFile script = FindPageFile("page.js"), style = FindPageFile("page.css");
-  const std::string style_hash = HashSource(style.sha256), script_hash = HashSource(script.sha256);
-  const std::string plain = PlainText(summary, !script.text.empty());
+  const PageFiles built = GetPageFiles();
+  const std::string style_hash = HashSource(built.css_sha256),
+                    script_hash = HashSource(built.js_sha256);
+  const std::string plain = PlainText(summary);
   const std::string head = fmt::format("page {}\n", PackText(HeadOf(summary, overview, parts)));
   return WriteFields(path, kPageHtml,
                      {TextField("@STYLE_HASH@", {style_hash}),
                       TextField("@SCRIPT_HASH@", {script_hash}),
-                      TextField("@STYLE@", {style.text}),
+                      TextField("@STYLE@", {built.css}),
                       TextField("@SUMMARY@", {plain}),
                       {"@DATA@",
                        [&](AtomicFile& file) -> Status {
                          PL_TRY(file.Write(head));
                          return write_parts(file);
                        }},
-                      TextField("@SCRIPT@", {script.text})});
+                      TextField("@SCRIPT@", {built.js})});
 }
 
 // The answers of all parts, for readers without scripts.

@@ -1,4 +1,4 @@
-// The files of the page of plumb view (web/), as they were built.
+// The page of `plumb view` and of the report in one file, as it was built from web/.
 
 #ifndef PLUMBLINE_REPORT_PAGE_FILES_H_
 #define PLUMBLINE_REPORT_PAGE_FILES_H_
@@ -7,13 +7,20 @@
 
 namespace plumbline::report {
 
-struct PageFile {
-  std::string_view text;    // empty: this build has no page
-  std::string_view sha256;  // of the text, in hexadecimal digits
+// `html` refers to the others as "./page.js", a module, and "./page.css": each by one element,
+// alone on its line. All are UTF-8; `js` holds no "</script".
+struct PageFiles {
+  std::string_view html, js, css;
+  std::string_view js_sha256, css_sha256;  // hexadecimal digits
 };
 
-// "page.js" or "page.css".
-PageFile FindPageFile(std::string_view name);
+// False where plumbline was compiled without Node.js: GetPageFiles() has nothing then.
+bool IsPageBuilt();
+PageFiles GetPageFiles();
+// What to tell people when it was not.
+inline constexpr std::string_view kPageNotBuilt =
+    "the page was not built: when plumbline was compiled, Node.js 18 or newer with npm was "
+    "missing; install both, then run tools/bootstrap.sh";
 
 }  // namespace plumbline::report
 
