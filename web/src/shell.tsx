@@ -11,7 +11,7 @@ import { failure, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
-import type { Datasets, NodeRow, SourceText } from "./types";
+import type { Datasets, FirstWrong, NodeRow, SourceText } from "./types";
 import type { Context, GoOptions, View, ViewKind } from "./view";
 import { VIEWS } from "./views";
 
@@ -237,7 +237,7 @@ class Page {
     const first = this.#session?.meta.first;
     const place = first ? this.#session?.meta.places[first.place] : undefined;
     if (!first || !place) return;
-    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: first.item }, options);
+    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: withoutCall(first) }, options);
   }
 
   // --- Keys
@@ -422,6 +422,11 @@ class Page {
     }
     return null;
   }
+}
+
+// "Functional.linear.0.forward.output.0" -> "output.0".
+function withoutCall(first: FirstWrong): string {
+  return first.item.startsWith(`${first.name}.`) ? first.item.slice(first.name.length + 1) : first.item;
 }
 
 function inPlace(id: number, place: { readonly target_root: number; readonly golden_root: number; readonly nodes: number; readonly golden_nodes: number }): boolean {

@@ -58,6 +58,7 @@ const TEXTS = {
   "bar.export": ["Export", "导出"],
   "bar.views": ["Views", "视图"],
   "answer.first": ["First wrong call", "首个出错调用"],
+  "answer.cause": ["cause: {0} ({1} confidence): {2}", "原因：{0}（置信度 {1}）：{2}"],
   "answer.open": ["Go there", "前往"],
   "answer.all": ["The whole answer", "完整结论"],
   // Views
