@@ -470,11 +470,8 @@ function scalarOf(value: unknown): Scalar | null {
 
 function sideOf(given: unknown, dtype: string, shape: string, digest: unknown, part: Part): ValueSide | null {
   if (!Array.isArray(given)) return null;
-  const isSingle = given[0] === "f";
-  const values = given.slice(isSingle ? 1 : 0).map((value: unknown) => {
-    const read = scalarOf(value);
-    return isSingle && typeof read === "number" ? Number(Math.fround(read).toPrecision(9)) : read;
-  });
+  // Numbers of single precision have the digits that tell them apart, which is what people want to see.
+  const values = given.slice(given[0] === "f" ? 1 : 0).map(scalarOf);
   const isTensor = values.length > 1;
   const sizes = /^[[(][\d, ]*[\])]$/.test(shape) ? shape.replace(/[[\]() ]/g, "").split(",").filter((size) => size !== "").map(Number) : null;
   const [max = null, min = null, mean = null, norm = null] = isTensor ? values : [];

@@ -237,7 +237,8 @@ class Page {
     const first = this.#session?.meta.first;
     const place = first ? this.#session?.meta.places[first.place] : undefined;
     if (!first || !place) return;
-    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: withoutCall(first) }, options);
+    const side = place.golden_root >= 0 && first.id >= place.golden_root ? "golden" : "target";
+    this.#go({ step: place.step, rank: place.rank, side, node: first.name, param: withoutCall(first) }, options);
   }
 
   // --- Keys

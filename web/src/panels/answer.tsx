@@ -37,8 +37,8 @@ export function Answer(props: AnswerProps) {
       </div>
       {first && !isWhole && (
         <p class="second">
+          {first.cause_text && <><bdi>{say("answer.cause", first.cause, first.confidence, first.cause_text)}</bdi> · </>}
           <bdi>{first.what}</bdi>
-          {first.cause_text && <> · <bdi>{say("answer.cause", first.cause, first.confidence, first.cause_text)}</bdi></>}
         </p>
       )}
       {first?.stack_line && !isWhole && <p class="second mono"><bdi>{first.stack_line}</bdi></p>}
