@@ -7,10 +7,11 @@ import { Layout } from "./layout";
 import { Help, GoToName, SourceDialog } from "./panels/dialogs";
 import { ExportDialog } from "./panels/export";
 import type { Theme } from "./panels/top_bar";
-import { failure, type Failure, type Result } from "./result";
+import { failure, success, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
+import { metaOfTrend } from "./trend_answers";
 import type { Datasets, NodeRow, SourceText } from "./types";
 import type { Context, GoOptions, View, ViewKind } from "./view";
 import { VIEWS } from "./views";
@@ -106,7 +107,7 @@ class Page {
   async #load(dataset: string, ticket: number): Promise<void> {
     this.#dropSession();
     const known = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === dataset) : undefined;
-    const meta = await this.#api.meta(dataset);
+    const meta = known?.kind === "trend" && known.state === "ready" ? success(metaOfTrend(known)) : await this.#api.meta(dataset);
     if (ticket !== this.#ticket) return;
     if (meta.ok) {
       this.#failure = null;
@@ -387,7 +388,7 @@ class Page {
 
   #draw(): void {
     const session = this.#session;
-    if (session && session.place >= 0) this.#chooseView(session);
+    if (session?.isReady) this.#chooseView(session);
     const building = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === this.#state.dataset) : undefined;
     render(
       <Layout
@@ -402,7 +403,7 @@ class Page {
         dialog={this.#dialogBox()} />,
       this.#root,
     );
-    if (session && session.place >= 0) this.#view?.show(this.#state);
+    if (session?.isReady) this.#view?.show(this.#state);
     document.title = session ? `${this.#state.node.split(".").slice(-3).join(".") || session.meta.target} · plumbline` : "plumbline";
   }
 

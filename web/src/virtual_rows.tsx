@@ -7,7 +7,7 @@ export interface VirtualRowsProps {
   readonly count: number;
   readonly height: number;
   readonly label: string;
-  readonly role?: "group" | "tree" | "list";
+  readonly role?: "group" | "tree" | "list" | "rowgroup";
   readonly row: (index: number) => ComponentChildren;
   // Which rows are in sight, whenever that changes.
   readonly onRange?: (from: number, to: number) => void;

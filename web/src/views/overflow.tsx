@@ -60,7 +60,11 @@ export function OverflowView({ context, state }: ViewProps) {
       {isSpread && first && <p>{say("overflow.downstream", first.order, formatCount(total - 1))} <bdi class="mono">{first.name}</bdi></p>}
       {total === 0 && lists.every((list) => list.state === "ready") &&
         <p class="quiet">{say(session.meta.overflow_check ? "overflow.none" : "overflow.unchecked")}</p>}
-      <Table label={say("view.overflow")} columns={columns} total={total} row={row} want={want} open={(node) => context.select(node, "graph")} />
+      <Table label={say("view.overflow")} columns={columns} total={total} row={row} want={want} open={(node) => context.select(node, "graph")}
+        move={(i) => {
+          const node = row(i);
+          if (node) context.select(node);
+        }} />
     </>
   );
 }

@@ -14,8 +14,11 @@ import { TimelineView } from "./timeline";
 import { TrendView } from "./trend";
 import { ValueView } from "./value";
 
+// Lists of calls: the selected one is told of below them.
+const WITH_DETAILS: ReadonlySet<string> = new Set(["structure", "overflow"]);
+
 const kind = (key: string, title: TextKey, shortcut: string, appliesTo: (meta: Meta) => boolean, component: ComponentType<ViewProps>): ViewKind =>
-  ({ key, title, shortcut, appliesTo, create: (root, context) => new PartsView(root, context, component) });
+  ({ key, title, shortcut, appliesTo, isWhole: !WITH_DETAILS.has(key), create: (root, context) => new PartsView(root, context, component) });
 
 const isGraph = (meta: Meta): boolean => !isTrend(meta);
 const isComparison = (meta: Meta): boolean => meta.kind === "compare" && isGraph(meta);

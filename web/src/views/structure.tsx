@@ -114,7 +114,12 @@ export function StructureView({ context, state, keys }: ViewProps) {
       {(fault ?? pages.failure) && <Trouble error={fault ?? pages.failure ?? { code: "", message: "" }} say={say} />}
       {pages.total === 0 && <p class="quiet">✓ {say(isAll ? "tree.empty" : "structure.same")}</p>}
       <Table label={say("view.structure")} columns={columns} total={pages.total} row={(i) => pages.row(i)} want={(from, to) => pages.want(from, to)}
-        cursor={cursor} move={setCursor} rowClass={(row) => (row.target && row.golden ? "" : "one-sided")}
+        cursor={cursor} move={(i) => {
+          setCursor(i);
+          const row = pages.row(i);
+          const node = row?.target ?? row?.golden;
+          if (node) context.select(node);
+        }} rowClass={(row) => (row.target && row.golden ? "" : "one-sided")}
         open={(row) => {
           const node = row.target ?? row.golden;
           if (node) context.select(node, "graph");
