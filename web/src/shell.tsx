@@ -14,7 +14,7 @@ import { speaker, type Language, type Say } from "./texts";
 import { metaOfTrend } from "./trend_answers";
 import type { Datasets, NodeRow, SourceText } from "./types";
 import type { Context, GoOptions, View, ViewKind } from "./view";
-import { VIEWS } from "./views";
+import { viewsOf } from "./views";
 
 type OpenDialog = "" | "help" | "name" | "export" | { readonly line: number; readonly source: Result<SourceText> };
 
@@ -301,10 +301,10 @@ class Page {
     return true;
   }
 
-  #goView(key: string): void {
-    const kind = VIEWS.find((view) => view.key === key);
-    if (kind && this.#session && kind.appliesTo(this.#session.meta)) this.#go({ view: key });
-    else if (kind) this.#tell(this.#say("app.not-applicable", this.#say(kind.title)));
+  #goView(key: "trend" | "timeline"): void {
+    if (!this.#session) return;
+    if (viewsOf(this.#session.meta).some((view) => view.key === key)) this.#go({ view: key });
+    else this.#tell(this.#say("app.not-applicable", this.#say(`view.${key}`)));
   }
 
   #goValues(session: Session): void {
@@ -377,7 +377,7 @@ class Page {
 
   // The view that the state names, or the first one that has anything to show.
   #chooseView(session: Session): void {
-    const usable = VIEWS.filter((view) => view.appliesTo(session.meta));
+    const usable = viewsOf(session.meta);
     const kind = usable.find((view) => view.key === this.#state.view) ?? usable[0] ?? null;
     if (kind === this.#kind) return;
     this.#view?.dispose();

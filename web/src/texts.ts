@@ -115,6 +115,7 @@ const TEXTS = {
   "value.whole": ["Whole", "全部"],
   "value.order": ["Worst by", "排序依据"],
   "value.index": ["Index", "下标"],
+  "value.worst-hint": ["Enter shows an element with those around it.", "Enter 显示该元素及其周围。"],
   "value.channel-axis": ["One point per index of axis", "逐点显示的轴"],
   "value.channel-error": ["Largest absolute error", "最大绝对误差"],
   "value.channel-mean": ["Mean", "均值"],
@@ -167,7 +168,7 @@ const TEXTS = {
   // Trends
   "trend.metric": ["Metric", "指标"],
   "trend.statistic": ["Statistic", "统计量"],
-  "trend.fixed": ["One", "固定"],
+  "trend.fixed": ["At one", "固定"],
   "trend.dimension.module": ["module", "模块"],
   "trend.dimension.step": ["step", "步"],
   "trend.dimension.rank": ["rank", "rank"],

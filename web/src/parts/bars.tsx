@@ -62,7 +62,8 @@ function drawBars(sheet: Sheet, props: BarsProps, cursor: number): void {
   const highest = props.number?.(most) ?? formatCount(most);
   pen.fillText(down ? `▲ ${props.say("side.target")}   ▼ ${props.say("side.golden")}   ≤ ${highest}` : `≤ ${highest}`, LEFT, 2);
   pen.textAlign = "center";
-  const every = Math.max(1, Math.ceil(84 / step));
+  const widest = Math.max(...up.map((_, i) => (i % Math.ceil(up.length / 16) === 0 ? pen.measureText(props.mark(i)).width : 0)));
+  const every = Math.max(1, Math.ceil((widest + 14) / step));
   for (let i = 0; i < up.length; i += every) {
     const at = LEFT + (i + (step > 20 ? 0.5 : 0)) * step;
     const text = props.mark(i);

@@ -12,6 +12,8 @@ export interface Sheet {
 export interface CanvasProps {
   readonly label: string;
   readonly draw: (sheet: Sheet) => void;
+  // As in CSS; without: that of the style sheet.
+  readonly height?: string;
   readonly onKeyDown?: (event: KeyboardEvent) => void;
   readonly onPointerDown?: (event: PointerEvent) => void;
   readonly onPointerMove?: (event: PointerEvent) => void;
@@ -33,7 +35,7 @@ function sheetOf(canvas: HTMLCanvasElement): Sheet | null {
   return { pen, width, height, colour: (name) => scheme.getPropertyValue(name).trim() };
 }
 
-export function Canvas({ label, draw, ...events }: CanvasProps) {
+export function Canvas({ label, draw, height, ...events }: CanvasProps) {
   const element = useRef<HTMLCanvasElement>(null);
   const drawing = useRef(draw);
   drawing.current = draw;
@@ -56,5 +58,5 @@ export function Canvas({ label, draw, ...events }: CanvasProps) {
       scheme.removeEventListener("change", paint);
     };
   }, []);
-  return <canvas ref={element} role="img" aria-label={label} tabIndex={0} {...events} />;
+  return <canvas ref={element} role="img" aria-label={label} tabIndex={0} style={height === undefined ? {} : { height }} {...events} />;
 }

@@ -1,7 +1,7 @@
 // A grid of coloured cells on a canvas. Cells that do not fit are reached by moving: with arrow keys,
 // the wheel, or a click. A dragged rectangle asks for a closer look.
 import { useRef, useState } from "preact/hooks";
-import { formatNumber } from "../format";
+import { formatNumber, formatShort } from "../format";
 import type { Say } from "../texts";
 import { Canvas, type Sheet } from "./canvas";
 import { css, inkOn, NAN_COLOUR, rampColour, type Ramp } from "./colours";
@@ -45,6 +45,8 @@ interface Layout {
 
 const BOTTOM = 20;
 const TEXT_HEIGHT = 14;
+// Cells of this size are drawn with lines between them.
+const SEPARATED = 18;
 
 // The end of a text that is too long: names differ there.
 export function fitEnd(pen: CanvasRenderingContext2D, text: string, room: number): string {
@@ -84,8 +86,14 @@ function drawCells(sheet: Sheet, props: HeatProps, { left, across, down }: Layou
   }
   const small = new OffscreenCanvas(width, height);
   small.getContext("2d")?.putImageData(dots, 0, 0);
-  sheet.pen.imageSmoothingEnabled = false;
-  sheet.pen.drawImage(small, left, 0, width * across.size, height * down.size);
+  const { pen } = sheet;
+  pen.clearRect(left, 0, width * across.size, height * down.size);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(small, left, 0, width * across.size, height * down.size);
+  if (Math.min(across.size, down.size) < SEPARATED) return;
+  pen.fillStyle = sheet.colour("--ground");
+  for (let c = 1; c < width; c++) pen.fillRect(Math.round(left + c * across.size), 0, 1, height * down.size);
+  for (let r = 1; r < height; r++) pen.fillRect(left, Math.round(r * down.size), width * across.size, 1);
 }
 
 function drawTexts(sheet: Sheet, props: HeatProps, { left, across, down }: Layout): void {
@@ -143,7 +151,9 @@ export function HeatMap(props: HeatProps) {
     layout.current = own;
     from.current = { row: own.down.from, column: own.across.from };
     props.shown?.(own.down, own.across);
-    sheet.pen.clearRect(0, 0, sheet.width, sheet.height);
+    // Gaps show the pattern behind the canvas; what lies around the cells does not.
+    sheet.pen.fillStyle = sheet.colour("--ground");
+    sheet.pen.fillRect(0, 0, sheet.width, sheet.height);
     drawCells(sheet, props, own);
     drawTexts(sheet, props, own);
     drawLabels(sheet, props, own);
@@ -199,6 +209,7 @@ export function HeatMap(props: HeatProps) {
     <figure class="heat">
       <figcaption>{props.title}</figcaption>
       <Canvas label={`${props.title}. ${say("chart.keys")}`} draw={draw} onKeyDown={onKeyDown} onWheel={onWheel}
+        height={props.most && Number.isFinite(props.most.height) ? `min(${rows * props.most.height + BOTTOM}px, max(160px, 44vh))` : "44vh"}
         onPointerDown={(event) => {
           const cell = cellAt(event);
           if (!cell) return;
@@ -225,19 +236,21 @@ export function Legend(props: { scale: Scale; ramp: Ramp; say: Say; title: strin
   const draw = (sheet: Sheet): void => {
     const { pen, width } = sheet;
     pen.clearRect(0, 0, width, sheet.height);
-    const right = width - 130;
+    const right = width - 160;
     for (let x = 0; x < right - 20; x++) {
       pen.fillStyle = css(rampColour(ramp, x / (right - 21)));
       pen.fillRect(10 + x, 0, 1, 12);
     }
     pen.textBaseline = "top";
     pen.textAlign = "center";
-    const ticks = ticksOf(scale, Math.max(2, Math.floor(right / 110)));
-    for (const tick of ticks) {
-      const x = 10 + scale.at(tick) * (right - 20);
-      const text = formatNumber(tick);
+    pen.fillStyle = sheet.colour("--muted");
+    let end = -Infinity;
+    for (const tick of ticksOf(scale, Math.max(2, Math.floor(right / 110)))) {
+      const text = formatShort(tick);
       const half = pen.measureText(text).width / 2;
-      pen.fillStyle = sheet.colour("--muted");
+      const x = 10 + scale.at(tick) * (right - 20);
+      if (Math.max(half, x) - half < end + 8) continue;
+      end = Math.max(half, x) + half;
       pen.fillRect(x, 12, 1, 4);
       pen.fillText(text, Math.max(half, x), 18);
     }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { formatNumber } from "../format";
+import { formatNumber, formatShort } from "../format";
 import type { Say } from "../texts";
 import type { ScaleKind } from "./scale";
 
@@ -45,8 +45,8 @@ function options(props: LineChartProps, element: HTMLElement, moved: (i: number 
     legend: { show: false },
     scales: { x: { time: false }, y },
     axes: [
-      { ...axis, label: props.xLabel, labelSize: 18, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] },
-      { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) },
+      { ...axis, label: props.xLabel, labelSize: 18, size: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] },
+      { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatShort(tick)) },
     ],
     series: [
       {},

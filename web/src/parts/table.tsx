@@ -28,6 +28,8 @@ export interface TableProps<T> {
   readonly open?: (row: T, i: number) => void;
   readonly move?: (i: number) => void;
   readonly key?: (event: KeyboardEvent, row: T, i: number) => boolean;
+  // Rows in sight at most; without, the table fills what room there is.
+  readonly atMost?: number;
   readonly rowClass?: (row: T) => string;
 }
 
@@ -73,6 +75,7 @@ export function Table<T>(props: TableProps<T>) {
   };
   return (
     <div class="table" role="grid" aria-label={props.label} aria-rowcount={total + 1} tabIndex={0}
+      style={props.atMost === undefined ? {} : { height: `${(Math.min(props.atMost, Math.max(total, 1)) + 1) * ROW + 18}px` }}
       aria-activedescendant={total > 0 ? `${name}-${cursor}` : undefined} onKeyDown={onKeyDown}>
       <div role="rowgroup">
         <div class="line head" role="row" style={template}>

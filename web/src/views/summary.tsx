@@ -56,13 +56,13 @@ export function SummaryView({ context }: ViewProps) {
         <h2>{say("summary.worst")}</h2>
         <Answer asked={worst} say={say}>
           {(found) => found.rows.length === 0 ? <p class="quiet">{say("summary.no-worst")}</p>
-            : <Table label={say("summary.worst")} columns={rows} total={found.rows.length} row={(i) => found.rows[i]} open={(node) => context.select(node, "graph")} />}
+            : <Table label={say("summary.worst")} columns={rows} atMost={10} total={found.rows.length} row={(i) => found.rows[i]} open={(node) => context.select(node, "graph")} />}
         </Answer>
       </section>
       {meta.places.length > 1 && (
         <section class="brief">
           <h2>{say("summary.places")}</h2>
-          <Table label={say("summary.places")} columns={places} total={meta.places.length} row={(i) => meta.places[i]}
+          <Table label={say("summary.places")} columns={places} atMost={8} total={meta.places.length} row={(i) => meta.places[i]}
             open={(place) => context.go({ view: "graph", step: place.step, rank: place.rank, node: place.first })} />
         </section>
       )}

@@ -61,7 +61,7 @@ export function Peers({ context }: { context: Context }) {
       <Answer asked={asked} say={say}>
         {(peers) => peers.length === 0
           ? <p class="quiet">{say((selected.flags & FLAG.communicates) === 0 ? "comm.no-communication" : "comm.no-peers")}</p>
-          : <Table label={say("comm.peers")} columns={columns} total={peers.length} row={(i) => peers[i]} open={(peer) => hop(context, peer.rank, peer.name)} />}
+          : <Table label={say("comm.peers")} columns={columns} atMost={8} total={peers.length} row={(i) => peers[i]} open={(peer) => hop(context, peer.rank, peer.name)} />}
       </Answer>
     </section>
   );
@@ -88,7 +88,7 @@ function Ends({ context, call }: { context: Context; call: CommunicationCall }) 
   return (
     <section class="brief" aria-label={say("comm.ends")}>
       <h2>{call.kind} <bdi class="mono">{call.key}</bdi></h2>
-      <Table label={say("comm.ends")} columns={columns} total={ends.length} row={(i) => ends[i]} open={(end) => void open(end)} />
+      <Table label={say("comm.ends")} columns={columns} atMost={8} total={ends.length} row={(i) => ends[i]} open={(end) => void open(end)} />
     </section>
   );
 }

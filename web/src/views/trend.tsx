@@ -1,7 +1,7 @@
 // Statistics over steps: of a trend database as a heat map, lines and alerts; of a graph, the selected
 // value's.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { formatCount, formatError, formatNumber } from "../format";
+import { formatCount, formatError, formatNumber, formatShort } from "../format";
 import { GAP, numberColour, type Ramp } from "../parts/colours";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
 import { Answer, Choose, keep, Tabs, Trouble, useAsked, useRedraw, type ViewProps } from "../parts/kit";
@@ -120,7 +120,7 @@ function chosenOf({ state, meta }: ChartProps): Chosen {
   const metric = meta.metric;
   const known = meta.metrics.find(({ name }) => name === metric)?.statistics ?? [];
   const stat = known.find((name) => name === extra["stat"]) ?? known.find((name) => name === "norm") ?? known[0] ?? "";
-  const dimension = DIMENSIONS.find((name) => name === extra["dim"]) ?? (meta.ranks.length > 1 ? "step" : "rank");
+  const dimension = DIMENSIONS.find((name) => name === extra["dim"]) ?? "rank";
   const values = dimension === "step" ? meta.steps : dimension === "rank" ? meta.ranks : meta.targets.rows.map(({ id }) => id);
   const value = extra["at"] ?? String((dimension === "step" ? values.at(-1) : values[0]) ?? "");
   return { metric, stat, dimension, value, against: extra["against"] ?? "" };
@@ -290,7 +290,7 @@ function HeatCells(props: HeatCellsProps) {
         }}
         text={(row, column) => {
           const value = tiles.cell(row, column);
-          return value === null ? "" : formatError(value);
+          return value === null ? "" : formatShort(value);
         }}
         rowLabel={(row) => name(tiles.label("y", row))} columnLabel={(column) => name(tiles.label("x", column))}
         describe={(row, column) => {

@@ -2,7 +2,7 @@
 // of them, and the channels. Needs tensors on disk; says so where there are none.
 import { useMemo, useState } from "preact/hooks";
 import type { Decoder } from "../decode";
-import { formatCount, formatError, formatNumber, formatShape } from "../format";
+import { formatCount, formatError, formatNumber, formatShape, formatShort } from "../format";
 import { levelOfVerdict, SYMBOL } from "../marks";
 import { Bars } from "../parts/bars";
 import { numberColour } from "../parts/colours";
@@ -16,6 +16,8 @@ import type { Say } from "../texts";
 import type { NodeDetails, ValuePair } from "../types";
 import * as v from "../value_answers";
 
+// Elements on each side of one that is looked at.
+const AROUND = 6;
 const SECTIONS = ["counts", "errors", "slice", "worst", "channels"] as const;
 const SPECIAL = ["nan", "inf", "minus_inf", "zero", "subnormal"] as const;
 const SPECIAL_NAMES = ["NaN", "+Inf", "−Inf", "0", "subnormal"];
@@ -50,7 +52,7 @@ function Counts({ say, state, context, use }: SectionProps) {
 
 function BothCounts({ value, isLog, say }: { value: v.Histogram; isLog: boolean; say: Say }) {
   const { edges, target, golden } = value;
-  const edge = (i: number): string => formatError(Math.abs(edges[i] ?? 0)).replace(/^/, (edges[i] ?? 0) < 0 ? "−" : "");
+  const edge = (i: number): string => formatShort(edges[i] ?? 0);
   const of = (side: v.SideCounts | null): number[] => SPECIAL.map((name) => side?.[name] ?? 0);
   const down = (counts: readonly number[] | undefined) => (target && golden ? counts : undefined);
   return (
@@ -210,6 +212,15 @@ function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps)
     from: of.from + Math.floor((i * (of.to - of.from)) / parts), to: of.from + Math.floor(((i + 1) * (of.to - of.from)) / parts),
   });
   const name = ({ from, to }: Range): string => (to - from <= 1 ? String(from) : `${from} … ${to - 1}`);
+  // Of all axes, as in a program.
+  const index = (row: number, column: number): string => {
+    const fixed = [...value.fixed];
+    const form = value.golden ?? value.target;
+    return (form?.shape ?? []).map((_, axis) => {
+      if (axis === value.axes[0]) return name(part(rows, row, height));
+      return axis === value.axes[1] ? name(part(columns, column, width)) : fixed.shift() ?? "";
+    }).join(", ");
+  };
   const cell = (row: number, column: number): number => cells[row * width + column] ?? NaN;
   const around = (factor: number): void => zoom(
     zoomed(rows, part(rows, cursor.row, height).from, factor, extent[0]), zoomed(columns, part(columns, cursor.column, width).from, factor, extent[1]));
@@ -229,7 +240,7 @@ function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps)
         colour={(row, column) => numberColour(cell(row, column), scale, ramp)}
         text={(row, column) => (value.is_exact || Number.isNaN(cell(row, column)) ? formatNumber(cell(row, column)) : "")}
         rowLabel={(row) => String(part(rows, row, height).from)} columnLabel={(column) => String(part(columns, column, width).from)}
-        describe={(row, column) => `[${name(part(rows, row, height))}, ${name(part(columns, column, width))}] = ${formatNumber(cell(row, column))}`}
+        describe={(row, column) => `[${index(row, column)}] = ${formatNumber(cell(row, column))}`}
         open={() => around(0.5)} key={key}
         zoom={(down, across) => zoom(
           { from: part(rows, down.from, height).from, to: part(rows, down.to - 1, height).to },
@@ -246,6 +257,14 @@ function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps)
 
 function Worst({ say, state, context, use }: SectionProps) {
   const by = state.extra["by"] === "relative" ? "relative" : "absolute";
+  // The element with what lies around it.
+  const show = (index: readonly number[]): void => {
+    const near = (at: number | undefined): string => (at === undefined ? "" : `${Math.max(0, at - AROUND)}:${at + AROUND + 1}`);
+    const [row, column] = index.slice(-2);
+    keep(context, state, {
+      show: "slice", axes: "", fixed: index.slice(0, -2).join(","), rows: near(row), columns: near(column),
+    });
+  };
   const columns: readonly Column<v.WorstElement>[] = [
     { title: "#", width: "4em", isNumber: true, cell: (_, i) => i + 1 },
     { title: say("value.index"), width: "minmax(10em, 1fr)", cell: (row) => `[${row.index.join(", ")}]` },
@@ -263,7 +282,8 @@ function Worst({ say, state, context, use }: SectionProps) {
       <Answer asked={use("topk", { k: 100, by }, v.worstElements)} say={say}>
         {({ worst, notes }) => (
           <><Notes notes={notes} />
-            <Table label={say("value.section.worst")} columns={columns} total={worst.length} row={(i) => worst[i]} /></>
+            <p class="quiet">{say("value.worst-hint")}</p>
+            <Table label={say("value.section.worst")} columns={columns} total={worst.length} row={(i) => worst[i]} open={({ index }) => show(index)} /></>
         )}
       </Answer>
     </>
