@@ -178,16 +178,17 @@ export function makeFake(size: FakeSize): LocalDataset {
     const place = raw.find((p) => id < p.end) ?? raw[0];
     const half = place ? place.golden - place.start : 0;
     const isGolden = place !== undefined && id >= place.golden;
-    const level = LEVELS[b.level[id] ?? 0] ?? "none";
+    const judged = isGolden ? id - half : id;
+    const level = LEVELS[b.level[judged] ?? 0] ?? "none";
     return {
       id, parent: b.parent[id] ?? -1, partner: level === "unmatched" ? -1 : isGolden ? id - half : id + half,
       name: b.names[id] ?? "", type: TYPES[b.type[id] ?? 0] ?? "api", children: b.children[id] ?? 0,
       size: b.size[id] ?? 1, depth: b.depth[id] ?? 0, index: b.index[id] ?? 0,
       order: id - (isGolden ? (place?.golden ?? 0) : (place?.start ?? 0)), level, overflow: "",
-      worst: LEVELS[rolled.worst[id] ?? 0] ?? "none", errors: rolled.errors[id] ?? 0,
-      warnings: rolled.warnings[id] ?? 0, unmatched: rolled.unmatched[id] ?? 0, ms: b.ms[id] ?? 0,
-      error: level === "unmatched" || b.type[id] === 0 ? null : (b.error[id] ?? 0),
-      input_error: level === "unmatched" || b.type[id] === 0 ? null : (b.inputError[id] ?? 0),
+      worst: LEVELS[rolled.worst[judged] ?? 0] ?? "none", errors: rolled.errors[judged] ?? 0,
+      warnings: rolled.warnings[judged] ?? 0, unmatched: rolled.unmatched[id] ?? 0, ms: b.ms[id] ?? 0,
+      error: level === "unmatched" || b.type[id] === 0 ? null : (b.error[judged] ?? 0),
+      input_error: level === "unmatched" || b.type[id] === 0 ? null : (b.inputError[judged] ?? 0),
       flags: b.flags[id] ?? 0, hits: -1, is_hit: false, change: "",
     };
   };

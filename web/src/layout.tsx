@@ -93,7 +93,7 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
             onOrder={(order) => props.onGo({ extra: { ...state.extra, order: order === "execution" ? "" : order } })}
             onSelect={props.onSelect} onClose={() => props.onGo({ q: "" })} />
         )}
-        <Splits viewRoot={props.viewRoot} say={say}
+        <Splits viewRoot={props.viewRoot} say={say} isSmall={session.selected === null}
           below={viewsOf(session.meta).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
             <>
               <Flow say={say} session={session} onSelect={props.onSelect} />
@@ -109,13 +109,15 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
 const LOWEST = 120;
 
 // The view above, what is said of the selected call below, and a border that can be moved.
-function Splits(props: { readonly viewRoot: HTMLElement; readonly say: Say; readonly below: ComponentChildren }) {
+function Splits(props: {
+  readonly viewRoot: HTMLElement; readonly say: Say; readonly isSmall: boolean; readonly below: ComponentChildren;
+}) {
   const holder = useRef<HTMLDivElement>(null);
-  const [height, setHeight] = useState(Math.round(Math.min(380, Math.max(LOWEST, innerHeight * 0.42))));
+  const [height, setHeight] = useState(Math.round(Math.min(380, Math.max(LOWEST, innerHeight * 0.4))));
   useEffect(() => holder.current?.replaceChildren(props.viewRoot), [props.viewRoot]);
   const limit = (value: number): void => setHeight(Math.round(Math.min(Math.max(value, LOWEST), innerHeight - 260)));
   return (
-    <div class="splits" style={{ gridTemplateRows: props.below === null ? "minmax(0, 1fr)" : `minmax(0, 1fr) 7px ${height}px` }}>
+    <div class="splits" style={{ gridTemplateRows: props.below === null ? "minmax(0, 1fr)" : `minmax(0, 1fr) 7px ${props.isSmall ? LOWEST : height}px` }}>
       <div class="view-holder" ref={holder} />
       {props.below !== null && <div class="splitter" role="separator" aria-orientation="horizontal" tabIndex={0} aria-valuenow={height} aria-valuemin={LOWEST}
         aria-valuemax={innerHeight - 260} aria-label={props.say("details.title")}

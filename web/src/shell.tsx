@@ -134,6 +134,7 @@ class Page {
     await session.show(place, filter);
     if (isMoved) session.deselect();
     if (isFirst || isMoved) await session.openFew();
+    if (isFirst && state.node === "" && state.q === "") this.#goFirst({ replace: true });
   }
 
   #applyQuery(session: Session, state: State, before: State): void {
@@ -233,11 +234,11 @@ class Page {
     this.#draw();
   }
 
-  #goFirst(): void {
+  #goFirst(options?: GoOptions): void {
     const first = this.#session?.meta.first;
     const place = first ? this.#session?.meta.places[first.place] : undefined;
     if (!first || !place) return;
-    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: first.item });
+    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: first.item }, options);
   }
 
   // --- Keys

@@ -1,0 +1,14 @@
+#include "report/page_files.h"
+
+namespace plumbline::report {
+
+// Generated from the files of build/web/dist.
+extern const std::string_view kBuiltPageHtml;
+extern const std::string_view kBuiltPageJs;
+extern const std::string_view kBuiltPageCss;
+
+bool IsPageBuilt() { return !kBuiltPageHtml.empty() && !kBuiltPageJs.empty(); }
+
+PageFiles GetPageFiles() { return {kBuiltPageHtml, kBuiltPageJs, kBuiltPageCss}; }
+
+}  // namespace plumbline::report
