@@ -201,18 +201,19 @@ export class FakeServer extends JsonApi {
     const columns = range(p("columns"), SHAPE[across] ?? 1);
     const width = Math.min(columns[1] - columns[0], Number(p("width")));
     const height = Math.min(rows[1] - rows[0], Number(p("height")));
-    const side = p("side");
-    const cells: unknown[] = [];
+    const side = p("side") || "difference";
+    const cells: unknown[][] = [];
     for (let r = 0; r < height; r++) {
+      cells.push([]);
       for (let c = 0; c < width; c++) {
         const row = rows[0] + Math.floor((r * (rows[1] - rows[0])) / height);
         const column = columns[0] + Math.floor((c * (columns[1] - columns[0])) / width);
-        cells.push(json(element(row * 300 + column, side)));
+        cells[r]?.push(json(element(row * 300 + column, side)));
       }
     }
     const isExact = width === columns[1] - columns[0] && height === rows[1] - rows[0];
     return {
-      ...sides, axes: [down, across], fixed: [0], rows, columns, width, height, is_exact: isExact,
+      ...sides, side, axes: [down, across], fixed: [0], rows, columns, width, height, is_exact: isExact,
       pooling: isExact ? "none" : side === "difference" ? "largest" : "mean", cells, min: side === "difference" ? -0.01 : -4.2, max: side === "difference" ? 0.8 : 4.4,
     };
   }
@@ -233,7 +234,7 @@ export class FakeServer extends JsonApi {
     const [xo, yo] = [whole(p("x_offset"), 0), whole(p("y_offset"), 0)];
     const [xs, ys] = [x.slice(xo, xo + 200), y.slice(yo, yo + 200)];
     const fixed = Number(p("value"));
-    const cells = ys.flatMap((row) => xs.map((column) => {
+    const cells = ys.map((row) => xs.map((column) => {
       const of = (kind: string): number => {
         const label = kinds?.[0] === kind ? column : kinds?.[1] === kind ? row : fixed;
         return typeof label === "number" ? label : label[0];

@@ -25,6 +25,7 @@ export interface TrendMeta {
   readonly ranks: readonly number[];
   readonly steps: readonly number[];
   readonly exact_steps: boolean;
+  // Empty: the database has no metric.
   readonly metric: string;
   // Names by category.
   readonly tags: Readonly<Record<string, readonly string[]>>;
@@ -35,9 +36,9 @@ export const trendMeta = record<TrendMeta>({
   ranks: list(integer),
   steps: list(integer),
   exact_steps: flag,
-  metric: text,
-  tags: dictionary(list(text)),
-  targets: record<TrendMeta["targets"]>({ total: integer, offset: integer, rows: list(target) }),
+  metric: (value, at) => nullable(text)(value, at) ?? "",
+  tags: optional(dictionary(list(text)), {}),
+  targets: optional(record<TrendMeta["targets"]>({ total: integer, offset: integer, rows: list(target) }), { total: 0, offset: 0, rows: [] }),
 });
 
 export type AxisKind = "rank" | "step" | "module";
@@ -51,7 +52,7 @@ export interface Heat {
   readonly x: HeatAxis;
   readonly y: HeatAxis;
   // By rows of y; null: there is no row, or the statistic was not recorded.
-  readonly cells: readonly (number | null)[];
+  readonly cells: readonly (readonly (number | null)[])[];
   readonly min: number | null;
   readonly max: number | null;
   readonly mean: number | null;
@@ -63,7 +64,7 @@ const notes = optional(list(text), []);
 export const heat = record<Heat>({
   x: axis,
   y: axis,
-  cells: list(nullable(number)),
+  cells: list(list(nullable(number))),
   min: nullable(number),
   max: nullable(number),
   mean: nullable(number),

@@ -1,5 +1,6 @@
 // Answers about the elements of a value: src/view/values/value_answers.h of the program.
-import { flag, integer, list, nullable, number, oneOf, optional, record, text, type Decoder } from "./decode";
+import { flag, integer, list, nullable, number, oneOf, optional, record, scalar, text, type Decoder } from "./decode";
+import { formatNumber, formatScalar } from "./format";
 import type { Side } from "./types";
 
 // Counts above 2^53 travel as texts; as numbers they are exact enough to be drawn.
@@ -121,7 +122,9 @@ export interface Slice extends Sides {
   readonly height: number;
   readonly is_exact: boolean;
   readonly pooling: "none" | "mean" | "largest";
-  readonly cells: readonly number[];
+  readonly side: SliceSide;
+  // By rows.
+  readonly cells: readonly (readonly number[])[];
   readonly min: number | null;
   readonly max: number | null;
 }
@@ -135,15 +138,23 @@ export const slice = record<Slice>({
   height: integer,
   is_exact: flag,
   pooling: oneOf<Slice["pooling"]>("none", "mean", "largest"),
-  cells: list(number),
+  side: oneOf<SliceSide>("target", "golden", "difference"),
+  cells: list(list(number)),
   min: nullable(number),
   max: nullable(number),
 });
 
+// An element as it is: an integer with all its digits, a complex number with both parts.
+const element: Decoder<string> = (value, at) => {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return list(number)(value, at).map(formatNumber).join(" + ") + "i";
+  return formatScalar(scalar(value, at));
+};
+
 export interface WorstElement {
   readonly index: readonly number[];
-  readonly target: number | null;
-  readonly golden: number | null;
+  readonly target: string;
+  readonly golden: string;
   readonly difference: number | null;
   readonly relative: number | null;
 }
@@ -154,8 +165,8 @@ export const worstElements = record<WorstElements>({
   ...sides,
   worst: list(record<WorstElement>({
     index: list(integer),
-    target: nullable(number),
-    golden: nullable(number),
+    target: element,
+    golden: element,
     difference: nullable(number),
     relative: nullable(number),
   })),
@@ -165,6 +176,9 @@ export interface Profile extends Sides {
   readonly axis: number;
   readonly length: number;
   readonly begins: readonly number[];
+  readonly elements: readonly number[];
+  // Elements that are in no other number.
+  readonly nonfinite: readonly number[];
   readonly absolute_max: readonly (number | null)[];
   readonly relative_max: readonly (number | null)[];
   readonly target_mean: readonly (number | null)[];
@@ -179,6 +193,8 @@ export const profile = record<Profile>({
   axis: integer,
   length: integer,
   begins: list(integer),
+  elements: list(count),
+  nonfinite: list(count),
   absolute_max: line,
   relative_max: line,
   target_mean: line,

@@ -46,7 +46,7 @@ class Tiles {
 
   cell(row: number, column: number): number | null {
     const tile = this.#tile(row, column);
-    return tile?.cells[(row % TILE) * tile.x.labels.length + (column % TILE)] ?? null;
+    return tile?.cells[row % TILE]?.[column % TILE] ?? null;
   }
 
   label(axis: "x" | "y", i: number): t.Label | undefined {
@@ -95,7 +95,7 @@ function Database(props: ViewProps) {
   const { metric = "", tags = "", q = "" } = state.extra;
   const path = `d/${encodeURIComponent(session.dataset)}/trend`;
   const meta = useAsked(() => api.ask(`${path}/meta`, without({ metric, tags, q, limit: 200 }), t.trendMeta), [path, metric, tags, q]);
-  return <Answer asked={meta} say={say}>{(value) => <Charts {...props} meta={value} path={path} />}</Answer>;
+  return <Answer asked={meta} say={say}>{(value) => value.metric === "" ? <p class="quiet">{say("trend.no-metric")}</p> : <Charts {...props} meta={value} path={path} />}</Answer>;
 }
 
 const without = (parameters: Readonly<Record<string, string | number>>): Record<string, string | number> =>

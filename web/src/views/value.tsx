@@ -9,7 +9,7 @@ import { numberColour } from "../parts/colours";
 import { zoomed, type Range } from "../parts/grid";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
 import { Answer, Check, Choose, Facts, keep, Slider, Tabs, useAsked, type Asked, type ViewProps } from "../parts/kit";
-import { LineChart } from "../parts/line_chart";
+import { LineChart, type Line } from "../parts/line_chart";
 import { scaleOf, symmetric, type ScaleKind } from "../parts/scale";
 import { Table, type Column } from "../parts/table";
 import type { Say } from "../texts";
@@ -146,16 +146,17 @@ const numbers = (text: string | undefined): number[] => (text ?? "").split(/[,:]
 function SliceMap(props: SectionProps & { readonly shape: readonly number[] }) {
   const { say, state, context, keys, use, shape } = props;
   const { extra } = state;
-  const side = Object.values(SIDE_KEYS).find((each) => each === extra["side"]) ?? "difference";
+  const wanted = Object.values(SIDE_KEYS).find((each) => each === extra["side"]);
   const change = (what: Readonly<Record<string, string>>): void => keep(context, state, what);
   keys.take = (event) => {
-    const wanted = event.ctrlKey || event.shiftKey ? undefined : SIDE_KEYS[event.key.toLowerCase()];
-    if (wanted) change({ side: wanted });
-    return wanted !== undefined;
+    const side = event.ctrlKey || event.shiftKey ? undefined : SIDE_KEYS[event.key.toLowerCase()];
+    if (side) change({ side });
+    return side !== undefined;
   };
   const asked = use("slice", {
-    side, width: 256, height: 192, axes: extra["axes"] ?? "", fixed: extra["fixed"] ?? "", rows: extra["rows"] ?? "", columns: extra["columns"] ?? "",
+    side: wanted ?? "", width: 256, height: 192, axes: extra["axes"] ?? "", fixed: extra["fixed"] ?? "", rows: extra["rows"] ?? "", columns: extra["columns"] ?? "",
   }, v.slice);
+  const side = wanted ?? (asked.ok ? asked.value.side : "difference");
   const axisNames = shape.map((size, i) => ({ key: String(i), text: `${i} (${size})` }));
   const axes = numbers(extra["axes"]);
   const [down = Math.max(0, shape.length - 2), across = shape.length - 1] = axes;
@@ -180,7 +181,7 @@ function SliceMap(props: SectionProps & { readonly shape: readonly number[] }) {
         ))}
       </div>
       <Answer asked={asked} say={say}>
-        {(value) => <SliceCells {...props} value={value} side={side} scale={extra["colour"] === "linear" ? "linear" : "symlog"}
+        {(value) => <SliceCells {...props} value={value} scale={extra["colour"] === "linear" ? "linear" : "symlog"}
           extent={[shape[down] ?? 1, shape[across] ?? 1]} zoom={(rows, columns) =>
             change({ rows: rows ? `${rows.from}:${rows.to}` : "", columns: columns ? `${columns.from}:${columns.to}` : "" })} />}
       </Answer>
@@ -191,16 +192,16 @@ function SliceMap(props: SectionProps & { readonly shape: readonly number[] }) {
 interface CellsProps {
   readonly say: Say;
   readonly value: v.Slice;
-  readonly side: v.SliceSide;
   readonly scale: ScaleKind;
   // Whole lengths of the two axes.
   readonly extent: readonly [number, number];
   zoom(rows: Range | null, columns: Range | null): void;
 }
 
-function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps) {
+function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
-  const { width, height, cells } = value;
+  const { width, height, cells, side } = value;
+  const [down, across] = value.axes.length === 2 ? value.axes : [-1, value.axes[0] ?? -1];
   const ramp = side === "difference" ? "diverging" : "sequential";
   const known = { low: value.min ?? 0, high: value.max ?? 0 };
   const range = side === "difference" ? symmetric(known) : known;
@@ -217,11 +218,11 @@ function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps)
     const fixed = [...value.fixed];
     const form = value.golden ?? value.target;
     return (form?.shape ?? []).map((_, axis) => {
-      if (axis === value.axes[0]) return name(part(rows, row, height));
-      return axis === value.axes[1] ? name(part(columns, column, width)) : fixed.shift() ?? "";
+      if (axis === down) return name(part(rows, row, height));
+      return axis === across ? name(part(columns, column, width)) : fixed.shift() ?? "";
     }).join(", ");
   };
-  const cell = (row: number, column: number): number => cells[row * width + column] ?? NaN;
+  const cell = (row: number, column: number): number => cells[row]?.[column] ?? NaN;
   const around = (factor: number): void => zoom(
     zoomed(rows, part(rows, cursor.row, height).from, factor, extent[0]), zoomed(columns, part(columns, cursor.column, width).from, factor, extent[1]));
   const key = (event: KeyboardEvent): boolean => {
@@ -255,21 +256,24 @@ function SliceCells({ say, value, side, scale: kind, extent, zoom }: CellsProps)
   );
 }
 
-function Worst({ say, state, context, use }: SectionProps) {
+function Worst({ say, state, context, use, shape }: SectionProps & { readonly shape: readonly number[] }) {
   const by = state.extra["by"] === "relative" ? "relative" : "absolute";
   // The element with what lies around it.
   const show = (index: readonly number[]): void => {
-    const near = (at: number | undefined): string => (at === undefined ? "" : `${Math.max(0, at - AROUND)}:${at + AROUND + 1}`);
-    const [row, column] = index.slice(-2);
+    const near = (axis: number): string => {
+      const at = index[axis];
+      return at === undefined ? "" : `${Math.max(0, at - AROUND)}:${Math.min(shape[axis] ?? 0, at + AROUND + 1)}`;
+    };
+    const last = index.length - 1;
     keep(context, state, {
-      show: "slice", axes: "", fixed: index.slice(0, -2).join(","), rows: near(row), columns: near(column),
+      show: "slice", axes: "", fixed: index.slice(0, -2).join(","), rows: near(last - 1), columns: near(last),
     });
   };
   const columns: readonly Column<v.WorstElement>[] = [
     { title: "#", width: "4em", isNumber: true, cell: (_, i) => i + 1 },
     { title: say("value.index"), width: "minmax(10em, 1fr)", cell: (row) => `[${row.index.join(", ")}]` },
-    { title: say("side.target"), width: "9em", isNumber: true, cell: (row) => formatNumber(row.target) },
-    { title: say("side.golden"), width: "9em", isNumber: true, cell: (row) => formatNumber(row.golden) },
+    { title: say("side.target"), width: "9em", isNumber: true, cell: (row) => row.target },
+    { title: say("side.golden"), width: "9em", isNumber: true, cell: (row) => row.golden },
     { title: say("value.difference"), width: "9em", isNumber: true, cell: (row) => formatNumber(row.difference) },
     { title: say("value.relative"), width: "8em", isNumber: true, cell: (row) => formatError(row.relative) },
   ];
@@ -294,15 +298,7 @@ function Channels({ say, state, context, use, shape }: SectionProps & { readonly
   const axis = state.extra["axis"] ?? String(Math.max(0, shape.length - 1));
   const asked = use("profile", { axis }, v.profile);
   const value = asked.ok ? asked.value : null;
-  const charts = useMemo(() => value && [
-    { title: say("value.channel-error"), lines: [{ label: say("value.absolute-max"), values: value.absolute_max, colour: "--error" }] },
-    { title: say("value.channel-mean"), lines: [
-      { label: say("side.target"), values: value.target_mean, colour: "--target" },
-      { label: say("side.golden"), values: value.golden_mean, colour: "--golden", isDashed: true }] },
-    { title: say("value.channel-norm"), lines: [
-      { label: say("side.target"), values: value.target_norm, colour: "--target" },
-      { label: say("side.golden"), values: value.golden_norm, colour: "--golden", isDashed: true }] },
-  ].map((chart) => ({ ...chart, lines: chart.lines.filter((line) => line.values.some((each) => each !== null)) })), [value, say]);
+  const charts = useMemo(() => value && channelCharts(value, say), [value, say]);
   return (
     <>
       <div class="bar-of-fields">
@@ -319,6 +315,21 @@ function Channels({ say, state, context, use, shape }: SectionProps & { readonly
       </Answer>
     </>
   );
+}
+
+function channelCharts(value: v.Profile, say: Say): { readonly title: string; readonly lines: readonly Line[] }[] {
+  // Where no element is finite there is no number.
+  const known = (values: readonly (number | null)[]) => values.map((each, i) => ((value.nonfinite[i] ?? 0) < (value.elements[i] ?? 0) ? each : null));
+  const sides = (target: readonly (number | null)[], golden: readonly (number | null)[]): Line[] => [
+    ...(value.target ? [{ label: say("side.target"), values: known(target), colour: "--target" }] : []),
+    ...(value.golden ? [{ label: say("side.golden"), values: known(golden), colour: "--golden", isDashed: true }] : []),
+  ];
+  const error = { label: say("value.absolute-max"), values: known(value.absolute_max), colour: "--error" };
+  return [
+    { title: say("value.channel-error"), lines: value.target && value.golden ? [error] : [] },
+    { title: say("value.channel-mean"), lines: sides(value.target_mean, value.golden_mean) },
+    { title: say("value.channel-norm"), lines: sides(value.target_norm, value.golden_norm) },
+  ];
 }
 
 // The value that a link names, else the worst of what was stored.
@@ -382,7 +393,7 @@ function OneValue(props: ViewProps & { readonly details: NodeDetails; readonly v
         {section === "counts" && <Counts {...sectionProps} />}
         {section === "errors" && <ErrorCounts {...sectionProps} />}
         {section === "slice" && <SliceMap {...sectionProps} shape={shape} />}
-        {section === "worst" && <Worst {...sectionProps} />}
+        {section === "worst" && <Worst {...sectionProps} shape={shape} />}
         {section === "channels" && <Channels {...sectionProps} shape={shape} />}
       </div>
     </>
