@@ -1,8 +1,8 @@
 """Runs the test suites one after the other and adds up their counts.
 
-The last line is `N passed, N failed, N skipped`, summed over unit tests, golden cases, Python tests,
-tests of the page and structure checks; it is also written to build/test-summary.txt. Exit status 1 if anything
-failed or a suite that should exist ran no test.
+The last line is `N passed, N failed, N skipped`, summed over unit tests, golden cases, Python
+tests, tests of the page and structure checks; it is also written to build/test-summary.txt. Exit
+status 1 if anything failed or a suite that should exist ran no test.
 """
 
 from __future__ import annotations

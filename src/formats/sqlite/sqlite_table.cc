@@ -53,6 +53,19 @@ Result<Database> Database::OpenToRead(const std::string& path) {
   return result;
 }
 
+Result<Database> Database::OpenImmutable(const std::string& path) {
+  Database result(path, "read");
+  PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
+  std::string address = "file://";
+  for (const char letter : absolute) {
+    const bool has_meaning = letter == '%' || letter == '?' || letter == '#';
+    address += has_meaning ? fmt::format("%{:02X}", letter) : std::string(1, letter);
+  }
+  address += "?immutable=1";
+  PL_TRY(result.Open(address, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI));
+  return result;
+}
+
 Status Database::Check(int code) const {
   if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return {};
   const char* reason = sqlite3_errstr(code);
