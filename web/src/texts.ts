@@ -60,6 +60,8 @@ const TEXTS = {
   "answer.first": ["First wrong call", "首个出错调用"],
   "answer.open": ["Go there", "前往"],
   "answer.all": ["The whole answer", "完整结论"],
+  "details.over-steps": ["{0} over the steps", "{0} 随步数"],
+  "source.editor": ["Open in the editor", "在编辑器中打开"],
   // Charts and tables
   "chart.keys": ["Arrow keys move, the line below tells the number.", "方向键移动，下方显示数值。"],
   "chart.gap": ["no value", "无数值"],

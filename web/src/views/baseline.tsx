@@ -1,19 +1,11 @@
 // The same comparison before and after a fix: which calls became better or worse.
 import { formatCount, formatError } from "../format";
-import { LevelMark } from "../marks";
+import { ChangeMark, LevelMark } from "../marks";
 import { Answer, Choose, useAsked, type ViewProps } from "../parts/kit";
 import { Table, type Column } from "../parts/table";
-import type { Say } from "../texts";
-import type { Change, NodeRow } from "../types";
+import type { NodeRow } from "../types";
 
 const CHANGES = ["worse", "new", "better", "same"] as const;
-const SYMBOLS: Readonly<Record<Change, string>> = { worse: "↓", better: "↑", same: "=", new: "+", "": "" };
-
-export function ChangeMark({ change, say }: { change: Change; say: Say }) {
-  if (change === "") return null;
-  return <span class={`change change-${change}`}><b aria-hidden="true">{SYMBOLS[change]}</b> {say(`change.${change}`)}</span>;
-}
-
 export function BaselineView({ context, state }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, meta } = session;
