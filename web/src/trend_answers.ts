@@ -1,69 +1,38 @@
 // Answers about a database of trends: src/view/trends/trend_answers.h of the program.
-import { dictionary, flag, integer, list, nullable, number, oneOf, optional, record, text, type Decoder } from "./decode";
+import { dictionary, flag, integer, list, nullable, number, oneOf, optional, record, text, type Decoded, type Decoder } from "./decode";
 import type { Dataset, Meta } from "./types";
 
 // What a series is of.
-export interface Target {
-  readonly id: number;
-  readonly name: string;
-  readonly vppStage: number;
-  readonly microStep: number;
-}
-
-export const target: Decoder<Target> = (value, at) => {
+const target = (value: unknown, at: string) => {
   const [id, name, vppStage, microStep] = Array.isArray(value) ? (value as readonly unknown[]) : [];
   return {
     id: integer(id, `${at}[0]`), name: text(name, `${at}[1]`), vppStage: integer(vppStage, `${at}[2]`), microStep: integer(microStep, `${at}[3]`),
   };
 };
 
+export type Target = ReturnType<typeof target>;
 export type Label = number | Target;
 const label: Decoder<Label> = (value, at) => (typeof value === "number" ? value : target(value, at));
 
-export interface TrendMeta {
-  readonly metrics: readonly { readonly name: string; readonly statistics: readonly string[] }[];
-  readonly ranks: readonly number[];
-  readonly steps: readonly number[];
-  readonly exact_steps: boolean;
-  // Empty: the database has no metric.
-  readonly metric: string;
-  // Names by category.
-  readonly tags: Readonly<Record<string, readonly string[]>>;
-  readonly targets: { readonly total: number; readonly offset: number; readonly rows: readonly Target[] };
-}
-export const trendMeta = record<TrendMeta>({
-  metrics: list(record<TrendMeta["metrics"][number]>({ name: text, statistics: list(text) })),
+export const trendMeta = record({
+  metrics: list(record({ name: text, statistics: list(text) })),
   ranks: list(integer),
   steps: list(integer),
   exact_steps: flag,
+  // Empty: the database has no metric.
   metric: (value, at) => nullable(text)(value, at) ?? "",
+  // Names by category.
   tags: optional(dictionary(list(text)), {}),
-  targets: optional(record<TrendMeta["targets"]>({ total: integer, offset: integer, rows: list(target) }), { total: 0, offset: 0, rows: [] }),
+  targets: optional(record({ total: integer, offset: integer, rows: list(target) }), { total: 0, offset: 0, rows: [] }),
 });
 
-export type AxisKind = "rank" | "step" | "module";
-export interface HeatAxis {
-  readonly kind: AxisKind;
-  readonly total: number;
-  readonly offset: number;
-  readonly labels: readonly Label[];
-}
-export interface Heat {
-  readonly x: HeatAxis;
-  readonly y: HeatAxis;
-  // By rows of y; null: there is no row, or the statistic was not recorded.
-  readonly cells: readonly (readonly (number | null)[])[];
-  readonly min: number | null;
-  readonly max: number | null;
-  readonly mean: number | null;
-  readonly deviation: number | null;
-  readonly notes: readonly string[];
-}
-const axis = record<HeatAxis>({ kind: oneOf<AxisKind>("rank", "step", "module"), total: integer, offset: integer, labels: list(label) });
+const axisKind = oneOf("rank", "step", "module");
+const axis = record({ kind: axisKind, total: integer, offset: integer, labels: list(label) });
 const notes = optional(list(text), []);
-export const heat = record<Heat>({
+export const heat = record({
   x: axis,
   y: axis,
+  // By rows of y; null: there is no row, or the statistic was not recorded.
   cells: list(list(nullable(number))),
   min: nullable(number),
   max: nullable(number),
@@ -72,51 +41,23 @@ export const heat = record<Heat>({
   notes,
 });
 
-export interface TrendSeries {
-  readonly target: Target;
-  readonly rank: number | null;
-  readonly step: number | null;
-  readonly side: "target" | "against";
-  readonly values: readonly (number | null)[];
-}
-export interface TrendLines {
-  readonly x: readonly number[];
-  readonly total: number;
-  readonly series: readonly TrendSeries[];
-  readonly series_total: number;
-  readonly notes: readonly string[];
-}
-export const trendLines = record<TrendLines>({
+export const trendLines = record({
   x: list(integer),
-  total: integer,
-  series: list(record<TrendSeries>({
-    target, rank: nullable(integer), step: nullable(integer), side: oneOf<TrendSeries["side"]>("target", "against"), values: list(nullable(number)),
-  })),
-  series_total: integer,
+  series: list(record({ target, rank: nullable(integer), side: oneOf("target", "against"), values: list(nullable(number)) })),
   notes,
 });
 
-export interface TrendAlert {
-  readonly target: Target;
-  readonly rank: number;
-  readonly step: number;
-  readonly kind: "nan" | "inf" | "z" | "ratio";
-  readonly value: number;
-  readonly z: number | null;
-  readonly ratio: number | null;
-}
-export interface TrendAlerts {
-  readonly rule: string;
-  readonly total: number;
-  readonly alerts: readonly TrendAlert[];
-}
-export const trendAlerts = record<TrendAlerts>({
-  rule: text,
-  total: integer,
-  alerts: list(record<TrendAlert>({
-    target, rank: integer, step: integer, kind: oneOf<TrendAlert["kind"]>("nan", "inf", "z", "ratio"), value: number, z: nullable(number), ratio: nullable(number),
-  })),
+const trendAlert = record({
+  target, rank: integer, step: integer, kind: oneOf("nan", "inf", "z", "ratio"), value: number, z: nullable(number), ratio: nullable(number),
 });
+export const trendAlerts = record({ rule: text, total: integer, alerts: list(trendAlert) });
+
+export type TrendMeta = Decoded<typeof trendMeta>;
+export type AxisKind = Decoded<typeof axisKind>;
+export type HeatAxis = Decoded<typeof axis>;
+export type Heat = Decoded<typeof heat>;
+export type TrendLines = Decoded<typeof trendLines>;
+export type TrendAlert = Decoded<typeof trendAlert>;
 
 // A dataset of trends in the place of a graph: it has no calls.
 const TREND_FACT = "trend database";
