@@ -169,7 +169,7 @@ export function makeFake(size: FakeSize): LocalDataset {
   for (let step = 0; step < size.steps; step++) {
     for (let rank = 0; rank < size.ranks; rank++) {
       const start = b.names.length;
-      const { golden, first } = addPlace(b, size, rank === size.ranks - 1 ? -1 : Math.floor(size.layers * 0.4), next);
+      const { golden, first } = addPlace(b, size, size.ranks > 1 && rank === size.ranks - 1 ? -1 : Math.floor(size.layers * 0.4), next);
       raw.push({ step, rank, start, golden, end: b.names.length, first });
     }
   }
