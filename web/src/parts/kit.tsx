@@ -151,7 +151,7 @@ export function Facts(props: { caption: string; head: readonly string[]; rows: r
   return (
     <table class="fact-table">
       <caption>{props.caption}</caption>
-      <thead><tr>{props.head.map((text, i) => <th key={i} scope="col">{text}</th>)}</tr></thead>
+      <thead><tr>{props.head.map((text, i) => text === "" ? <td key={i} /> : <th key={i} scope="col">{text}</th>)}</tr></thead>
       <tbody>
         {props.rows.map((row, i) => (
           <tr key={i}>{row.map((text, j) => j === 0 ? <th key={j} scope="row">{text}</th> : <td key={j}>{text}</td>)}</tr>

@@ -73,17 +73,18 @@ export function Table<T>(props: TableProps<T>) {
       </div>
     );
   };
-  return (
-    <div class="table" role="grid" aria-label={props.label} aria-rowcount={total + 1} tabIndex={0}
-      style={props.atMost === undefined ? {} : { height: `${(Math.min(props.atMost, Math.max(total, 1)) + 1) * ROW + 18}px` }}
-      aria-activedescendant={total > 0 ? `${name}-${cursor}` : undefined} onKeyDown={onKeyDown}>
-      <div role="rowgroup">
-        <div class="line head" role="row" style={template}>
-          {columns.map((column, c) => <div key={c} role="columnheader" class={cellClass(column)}>{column.title}</div>)}
-        </div>
+  const head = (
+    <div role="rowgroup" class="head-group">
+      <div class="line head" role="row" style={template}>
+        {columns.map((column, c) => <div key={c} role="columnheader" class={cellClass(column)}>{column.title}</div>)}
       </div>
-      <VirtualRows count={total} height={ROW} label={props.label} role="rowgroup" row={line}
-        focus={isMoved ? cursor : -1} onRange={(from, to) => props.want?.(from, Math.max(to, 1))} />
+    </div>
+  );
+  return (
+    <div class="table" style={props.atMost === undefined ? {} : { height: `${(Math.min(props.atMost, Math.max(total, 1)) + 1) * ROW + 18}px` }}>
+      <VirtualRows count={total} height={ROW} label={props.label} row={line}
+        focus={isMoved ? cursor : -1} onRange={(from, to) => props.want?.(from, Math.max(to, 1))}
+        grid={{ head, headHeight: ROW, activeId: total > 0 ? `${name}-${cursor}` : undefined, onKeyDown }} />
     </div>
   );
 }
