@@ -62,6 +62,28 @@ const partFields = {
 type PartLine = { readonly [K in keyof typeof partFields]: ReturnType<(typeof partFields)[K]> };
 const partOf = record<PartLine>(partFields);
 
+interface RankFact {
+  readonly step: number | null;
+  readonly rank: number | null;
+  readonly state: string;
+  readonly error: string;
+}
+const overviewOf = record<{ readonly ranks: readonly RankFact[]; readonly notes: readonly string[] }>({
+  ranks: list(record<RankFact>({ step: nullable(integer), rank: nullable(integer), state: optional(text, ""), error: optional(text, "") })),
+  notes: optional(list(text), []),
+});
+
+// Ranks that could not be compared, and what else was not judged.
+function overviewNotes(overview: unknown): readonly string[] {
+  const got = decode(nullable(overviewOf), overview, "overview");
+  if (!got.ok || got.value === null) return [];
+  const lost = got.value.ranks.filter((each) => each.state === "missing" || each.state === "failed").map((each) => {
+    const where = `${each.step === null ? "" : `step ${each.step} `}rank ${each.rank ?? "?"}`;
+    return each.state === "missing" ? `${where}: not on both sides, not compared` : `${where}: not compared: ${each.error}`;
+  });
+  return [...lost, ...got.value.notes];
+}
+
 const heldFields = { rows: integer, row_total: integer, calls: integer, call_total: integer, nodes: integer, node_total: integer, golden_nodes: integer, golden_node_total: integer };
 type Held = { readonly [K in keyof typeof heldFields]: number };
 const heldOf = record<Held>(heldFields);
@@ -321,7 +343,7 @@ class FileDataset implements LocalDataset {
     const answer = page.answer.length > 0 ? page.answer : (part?.line.answer ?? []);
     const at = this.#parts.findIndex((each) => each.line.header.first_wrong_call !== null);
     const distinct = (of: (each: Part) => number): number[] => [...new Set(this.#parts.map(of))].sort((a, b) => a - b);
-    const notes = this.#parts.flatMap((each) => [...each.line.header.warnings, ...each.tree.notes]);
+    const notes = [...overviewNotes(page.overview), ...new Set(this.#parts.flatMap((each) => [...each.line.header.warnings, ...each.tree.notes]))];
     if (held && held.nodes + held.golden_nodes < held.node_total + held.golden_node_total) {
       notes.unshift(`This file holds ${held.nodes} of ${held.node_total} calls of the target, ${held.rows} of ${held.row_total} values: the rest was left out to keep it small. "plumb view" shows all.`);
     } else if (held && held.rows < held.row_total) {

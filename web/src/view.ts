@@ -43,6 +43,8 @@ export interface ViewKind {
   readonly title: TextKey;
   // Key that opens it, as in keys.ts; empty: none.
   readonly shortcut: string;
+  // Whether it has the whole page, without the flow and the details of the selected call below.
+  readonly isWhole?: boolean;
   // Whether there is anything to show.
   appliesTo(meta: Meta): boolean;
   create(root: HTMLElement, context: Context): View;

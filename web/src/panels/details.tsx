@@ -4,6 +4,7 @@ import { cut, formatError, formatScalar, formatShape } from "../format";
 import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity } from "../marks";
 import type { Session } from "../session";
 import type { Say, TextKey } from "../texts";
+import { StepSparks } from "../views/node_trend";
 import type { NodeDetails, NodeRow, Scalar, ValuePair, ValueSide } from "../types";
 
 export interface DetailsProps {
@@ -56,6 +57,7 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
   const partner = session.partner;
   const flags = flagTexts(row, say);
   const first = session.meta.first?.id === row.id ? session.meta.first : null;
+  const overSteps = (props.param || details?.values.find((value) => value.role === "output")?.name) ?? undefined;
   return (
     <>
       <h2>
@@ -78,6 +80,9 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
               : session.meta.kind === "compare" ? say("details.no-partner") : "–"}
           </dd>
           {details.pairing && <><dt>{say("details.pairing")}</dt><dd>{details.pairing}</dd></>}
+          {overSteps !== undefined && session.meta.steps.length > 1 && (
+            <><dt>{say("details.over-steps", overSteps)}</dt><dd><StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} /></dd></>
+          )}
           {details.merge.length > 0 && <><dt>{say("details.merge")}</dt><dd>{details.merge.map((line) => <div key={line}>{line}</div>)}</dd></>}
         </dl>
       )}

@@ -43,19 +43,7 @@ export interface PlaceFacts {
   };
 }
 
-export interface RankFact {
-  readonly step: number | null;
-  readonly rank: number | null;
-  readonly state: string;
-  readonly error: string;
-  readonly wrong_calls: number;
-  readonly counts: Readonly<Record<string, number>> | null;
-}
 
-export interface Overview {
-  readonly ranks: readonly RankFact[];
-  readonly notes: readonly string[];
-}
 
 const pair: Decoder<ElementPair> = (value, at) => {
   const [index, target, golden] = list(number)(value, at);
@@ -85,13 +73,6 @@ const placeFacts = record<PlaceFacts>({
   }),
 });
 
-const overview = record<Overview>({
-  ranks: list(record<RankFact>({
-    step: nullable(integer), rank: nullable(integer), state: optional(text, ""), error: optional(text, ""),
-    wrong_calls: optional(integer, 0), counts: nullable(dictionary(number)),
-  })),
-  notes: optional(list(text), []),
-});
 
 export function factsOf(meta: Meta, place: number): PlaceFacts | null {
   const parts = meta.facts["parts"];
@@ -99,7 +80,3 @@ export function factsOf(meta: Meta, place: number): PlaceFacts | null {
   return got?.ok ? got.value : null;
 }
 
-export function overviewOf(meta: Meta): Overview | null {
-  const got = decode(nullable(overview), meta.facts["overview"], "overview");
-  return got.ok ? got.value : null;
-}
