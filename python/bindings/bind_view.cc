@@ -59,7 +59,8 @@ void BindView(nb::module_& m) {
              const std::string& what, const QuestionTexts& parameters) {
             return ValueOrRaise(self.Ask(target, golden, what, parameters));
           },
-          nb::arg("target"), nb::arg("golden"), nb::arg("what"), nb::arg("parameters") = QuestionTexts(),
+          nb::arg("target"), nb::arg("golden"), nb::arg("what"),
+          nb::arg("parameters") = QuestionTexts(),
           "The JSON text of an answer; an empty path is no side.");
   nb::class_<TrendDatabase>(m, "TrendDatabase", "A .trend.db, opened read-only.")
       .def_static(
@@ -70,8 +71,8 @@ void BindView(nb::module_& m) {
           nb::arg("path"))
       .def(
           "ask",
-          [](const TrendDatabase& self, const std::string& question, const QuestionTexts& parameters,
-             const TrendDatabase* against) {
+          [](const TrendDatabase& self, const std::string& question,
+             const QuestionTexts& parameters, const TrendDatabase* against) {
             return ValueOrRaise(self.Ask(question, parameters, against));
           },
           nb::arg("question"), nb::arg("parameters") = QuestionTexts(),

@@ -391,7 +391,7 @@ def test_bad_questions(tmp_path: Path) -> None:
             ask(tmp_path, what, None, golden, **parameters)
     with pytest.raises(FileNotFoundError, match='task "tensor"'):
         ask(tmp_path, "stats", None, None)
-    with pytest.raises(FileNotFoundError, match="gone.pt"):
+    with pytest.raises(FileNotFoundError, match=r"gone\.pt"):
         _compare.ValueReader().ask("", str(tmp_path / "gone.pt"), "stats", {})
 
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <memory>
+#include <mutex>
 
 #include "base/process/parallel.h"
 #include "tensor/half.h"
@@ -113,7 +113,9 @@ bool IsSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(
 
 class ErrorSums {
  public:
-  explicit ErrorSums(const DecileFinder& finder) : finder_(finder) { counts_.ulp.assign(kUlpBins, 0); }
+  explicit ErrorSums(const DecileFinder& finder) : finder_(finder) {
+    counts_.ulp.assign(kUlpBins, 0);
+  }
 
   void AddNonFinite(double target, double golden, uint64_t times) {
     counts_.nonfinite += times;

@@ -30,8 +30,8 @@ class OctaveCounts {
   // How many were in a bin, which is empty then.
   uint64_t TakeFrom(size_t bin) { return std::exchange(counts_[bin], 0); }
 
-  // What it holds, in at most `most` bins of equally many octaves or parts of one; empty bins at the
-  // ends are left out. One edge more than counts; nothing where nothing was counted.
+  // What it holds, in at most `most` bins of equally many octaves or parts of one; empty bins at
+  // the ends are left out. One edge more than counts; nothing where nothing was counted.
   struct Bins {
     std::vector<double> edges;
     std::vector<uint64_t> counts;
