@@ -47,7 +47,8 @@ Result<dump_json::CallTree> ReadCalls(const std::string& path) {
 // Entries of dump.json as they are read.
 class EntryTaker {
  public:
-  EntryTaker(const BuildOptions& options, ModelGraph& graph) : options_(options), graph_(graph) {}
+  EntryTaker(const BuildOptions& options, RecordedGraph& recorded)
+      : options_(options), graph_(recorded.graph), communication_(recorded.communication) {}
 
   void Take(dump_json::VisitedCall&& visited) {
     if (!status_) return;
@@ -57,6 +58,7 @@ class EntryTaker {
     }
     Node* const node = graph_.Find(visited.call.name);
     if (node != nullptr) {
+      if (node->type == NodeType::kApi) TakeCommunication(visited.call, communication_);
       status_ = Fill(visited.call, *node);
     } else if (visited.call.kind == CallKind::kParametersGrad) {
       gradient_names_.push_back(visited.call.name);
@@ -92,6 +94,7 @@ class EntryTaker {
 
   const BuildOptions& options_;
   ModelGraph& graph_;
+  RankCommunication& communication_;
   Status status_;
   std::vector<std::string> gradient_names_;
   std::unordered_map<std::string, Call> gradients_;
@@ -128,7 +131,7 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
   RecordedGraph recorded;
   ModelGraph& graph = recorded.graph;
   graph = BuildTree(calls);
-  EntryTaker entries(options, graph);
+  EntryTaker entries(options, recorded);
   PL_TRY_ASSIGN(const dump_json::DumpFile dump,
                 dump_json::VisitDumpFile(
                     files.dump, /*salvage=*/false,

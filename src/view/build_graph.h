@@ -10,6 +10,7 @@
 #include "view/model_graph.h"
 #include "view/node_stacks.h"
 #include "view/node_values.h"
+#include "view/rank_links.h"
 
 namespace plumbline::view {
 
@@ -23,6 +24,7 @@ struct RecordedGraph {
   ModelGraph graph;
   std::string task, framework;               // of dump.json
   std::optional<std::string> dump_data_dir;  // the directory of its tensors; nothing: none
+  RankCommunication communication{};         // its directory is not filled
 };
 
 // `directory`: that of a rank, with construct.json, dump.json and stack.json. kNotFound: one of

@@ -37,6 +37,8 @@ struct Node {
   size_t stack = 0;  // of ModelGraph::stacks
   NodeValues values{};
   std::optional<OverflowLevel> overflow{};
+  bool is_repaired = false;    // it stands below another parent than construct.json says
+  bool is_recomputed = false;  // a layer that ran again, moved to where it ran
   // Of a comparison.
   Node* partner = nullptr;  // of the other graph
   std::optional<vis::Level> level{};
