@@ -30,7 +30,7 @@ using json::Value;
 
 constexpr std::string_view kOfStructure = "structure", kOfTensors = "tensor";
 
-Error Cancelled() { return {ErrorCode::kNotFound, "cancelled"}; }
+Error CancelledBuild() { return {ErrorCode::kNotFound, "cancelled"}; }
 
 Value LinesOf(std::string_view text) {
   std::vector<std::string> lines;
@@ -68,7 +68,7 @@ class StoreBuild {
 
   Status Check() const {
     const bool is_stopped = options_.is_cancelled != nullptr && options_.is_cancelled->load();
-    return is_stopped ? Status(Cancelled()) : Status();
+    return is_stopped ? Status(CancelledBuild()) : Status();
   }
 
   // --- a comparison ---
