@@ -32,7 +32,7 @@ export interface HeatProps {
   move(cell: Cell): void;
   readonly open?: (cell: Cell) => void;
   readonly zoom?: (rows: Range, columns: Range) => void;
-  readonly key?: (event: KeyboardEvent) => boolean;
+  readonly press?: (event: KeyboardEvent) => boolean;
   // Told of the cells in sight whenever they are drawn.
   readonly shown?: (rows: Range, columns: Range) => void;
 }
@@ -178,7 +178,7 @@ export function HeatMap(props: HeatProps) {
       else if (across !== undefined) props.move({ ...at, column: moveCursor(across, at.column, columns, 10) ?? 0 });
       else {
         const row = moveCursor(event.key, at.row, rows, 10);
-        if (row === null) return props.key?.(event) ?? false;
+        if (row === null) return props.press?.(event) ?? false;
         props.move({ ...at, row });
       }
       return true;

@@ -27,7 +27,7 @@ export interface TableProps<T> {
   readonly cursor?: number;
   readonly open?: (row: T, i: number) => void;
   readonly move?: (i: number) => void;
-  readonly key?: (event: KeyboardEvent, row: T, i: number) => boolean;
+  readonly press?: (event: KeyboardEvent, row: T, i: number) => boolean;
   // Rows in sight at most; without, the table fills what room there is.
   readonly atMost?: number;
   readonly rowClass?: (row: T) => string;
@@ -54,7 +54,7 @@ export function Table<T>(props: TableProps<T>) {
     const next = event.ctrlKey ? null : moveCursor(event.key, cursor, total, PAGE);
     if (next !== null) place(next);
     else if (event.key === "Enter" && row !== undefined && props.open) props.open(row, cursor);
-    else if (row === undefined || props.key?.(event, row, cursor) !== true) return;
+    else if (row === undefined || props.press?.(event, row, cursor) !== true) return;
     event.preventDefault();
     event.stopPropagation();
   };

@@ -35,7 +35,7 @@ export function distinctPairs(rows: Iterable<StructureRow>): (readonly [string, 
   return out;
 }
 
-export function StructureView({ context, state, keys }: ViewProps) {
+export function StructureView({ context, state }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, place } = session;
   const isAll = state.extra["list"] === "all";
@@ -49,7 +49,7 @@ export function StructureView({ context, state, keys }: ViewProps) {
   const pages = useMemo(
     () => new Pages<StructureRow>((offset, limit) => api.structure(dataset, { place, offset, limit, only }), PAGE, redraw),
     [dataset, place, isAll, version, session.meta.etag]);
-  useEffect(() => void api.matches(dataset).then((got) => got.ok && setMatches(got.value)), [dataset]);
+  useEffect(() => void api.matches(dataset).then((got) => got.ok && setMatches(got.value)), [dataset, session.meta.etag]);
 
   const take = (got: Result<Matches>, said: string): void => {
     setFault(got.ok ? null : got.error);
@@ -79,11 +79,6 @@ export function StructureView({ context, state, keys }: ViewProps) {
     const got = await api.mapping(dataset);
     setFault(got.ok ? null : got.error);
     if (got.ok) setMapping(got.value);
-  };
-  keys.take = (event) => {
-    if (event.ctrlKey && event.key.toLowerCase() === "z" && matches?.can_undo === true) void undo();
-    else return false;
-    return true;
   };
 
   const name = (row: NodeRow | null, depth: number) => row
@@ -124,8 +119,10 @@ export function StructureView({ context, state, keys }: ViewProps) {
           const node = row.target ?? row.golden;
           if (node) context.select(node, "graph");
         }}
-        key={(event, row) => {
-          if (event.key === "A") void acceptAll();
+        press={(event, row) => {
+          if (event.ctrlKey && event.key === "z") void undo();
+          else if (event.ctrlKey) return false;
+          else if (event.key === "A") void acceptAll();
           else if (event.key === "a") acceptRow(row);
           else return false;
           return true;

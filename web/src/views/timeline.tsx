@@ -49,7 +49,7 @@ export function Peers({ context }: { context: Context }) {
   });
   const columns: readonly Column<ValuedPeer>[] = [
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (peer) => peer.rank },
-    { title: say("comm.type"), width: "8em", cell: (peer) => say(`comm.${peer.type}`) },
+    { title: say("comm.type"), width: "12em", cell: (peer) => say(`comm.${peer.type}`) },
     { title: say("column.level"), width: "9em", cell: (peer) => <LevelMark level={peer.level} say={say} withWord /> },
     { title: say("column.name"), width: "minmax(12em, 2fr)", cell: (peer) => <bdi class="mono">{peer.name}</bdi> },
     number("max"), number("min"), number("mean"), number("norm"),

@@ -174,7 +174,7 @@ function Charts(props: ChartProps) {
             const place = placeOf(cell);
             if (place) addLine(place.target, place.rank);
           }}
-          key={(event) => event.key === "n" && openNode(placeOf(cursor))}
+          press={(event) => event.key === "n" && openNode(placeOf(cursor))}
           describe={(cell) => {
             const place = placeOf(cell);
             return place ? `${t.targetLabel(place.target)}, ${say("bar.rank")} ${place.rank}, ${say("bar.step")} ${place.step}` : "";
@@ -267,7 +267,7 @@ interface HeatCellsProps extends ChartProps {
   readonly chosen: Chosen;
   move(cell: Cell): void;
   open(cell: Cell): void;
-  key(event: KeyboardEvent): boolean;
+  press(event: KeyboardEvent): boolean;
   describe(cell: Cell): string;
 }
 
@@ -282,7 +282,7 @@ function HeatCells(props: HeatCellsProps) {
   const title = `${chosen.metric} ${chosen.stat}${chosen.against === "" ? "" : ` ${say("trend.difference")}`}: ${say(`trend.dimension.${x.kind}`)} × ${say(`trend.dimension.${y.kind}`)}`;
   return (
     <>
-      <HeatMap title={title} say={say} rows={y.total} columns={x.total} cursor={cursor} move={props.move} open={props.open} key={props.key}
+      <HeatMap title={title} say={say} rows={y.total} columns={x.total} cursor={cursor} move={props.move} open={props.open} press={props.press}
         least={{ width: 8, height: 14 }} most={{ width: 90, height: 26 }} shown={(rows, columns) => tiles.want(rows, columns)}
         colour={(row, column) => {
           const value = tiles.cell(row, column);
@@ -376,7 +376,7 @@ function Alerts({ context, state, path, chosen, open, openNode }: AlertProps) {
       {pages.failure && <Trouble error={pages.failure} say={say} />}
       <p class="quiet">{rule.current} {pages.total >= 0 && say("trend.alert-count", formatCount(pages.total))}</p>
       <Table label={say("trend.alerts")} columns={columns} total={pages.total} row={(i) => pages.row(i)} want={(from, to) => pages.want(from, to)}
-        open={open} key={(event, alert) => event.key === "n" && openNode(alert)} />
+        open={open} press={(event, alert) => event.key === "n" && openNode(alert)} />
     </>
   );
 }

@@ -199,7 +199,8 @@ interface CellsProps {
 }
 
 function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
-  const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
+  // An element, wherever one zooms.
+  const [at, setAt] = useState<Cell>({ row: 0, column: 0 });
   const { width, height, cells, side } = value;
   const [down, across] = value.axes.length === 2 ? value.axes : [-1, value.axes[0] ?? -1];
   const ramp = side === "difference" ? "diverging" : "sequential";
@@ -212,6 +213,9 @@ function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
   const part = (of: Range, i: number, parts: number): Range => ({
     from: of.from + Math.floor((i * (of.to - of.from)) / parts), to: of.from + Math.floor(((i + 1) * (of.to - of.from)) / parts),
   });
+  const cellOf = (of: Range, element: number, parts: number): number =>
+    Math.min(parts - 1, Math.max(0, Math.floor(((element - of.from + 1) * parts - 1) / (of.to - of.from))));
+  const cursor = { row: cellOf(rows, at.row, height), column: cellOf(columns, at.column, width) };
   const name = ({ from, to }: Range): string => (to - from <= 1 ? String(from) : `${from} … ${to - 1}`);
   // Of all axes, as in a program.
   const index = (row: number, column: number): string => {
@@ -224,8 +228,8 @@ function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
   };
   const cell = (row: number, column: number): number => cells[row]?.[column] ?? NaN;
   const around = (factor: number): void => zoom(
-    zoomed(rows, part(rows, cursor.row, height).from, factor, extent[0]), zoomed(columns, part(columns, cursor.column, width).from, factor, extent[1]));
-  const key = (event: KeyboardEvent): boolean => {
+    zoomed(rows, at.row, factor, extent[0]), zoomed(columns, at.column, factor, extent[1]));
+  const press = (event: KeyboardEvent): boolean => {
     if (event.key === "+" || event.key === "=") around(0.5);
     else if (event.key === "-") around(2);
     else if (event.key === "0") zoom(null, null);
@@ -237,12 +241,13 @@ function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
     <>
       <Notes notes={value.notes} />
       <HeatMap title={`${say(side === "difference" ? "value.difference" : `side.${side}`)} [${name(rows)}] × [${name(columns)}] — ${pooling}`} say={say}
-        rows={height} columns={width} least={{ width: 1, height: 1 }} most={{ width: 120, height: 32 }} cursor={cursor} move={setCursor}
+        rows={height} columns={width} least={{ width: 1, height: 1 }} most={{ width: 120, height: 32 }} cursor={cursor}
+        move={({ row, column }) => setAt({ row: part(rows, row, height).from, column: part(columns, column, width).from })}
         colour={(row, column) => numberColour(cell(row, column), scale, ramp)}
         text={(row, column) => (value.is_exact || Number.isNaN(cell(row, column)) ? formatNumber(cell(row, column)) : "")}
         rowLabel={(row) => String(part(rows, row, height).from)} columnLabel={(column) => String(part(columns, column, width).from)}
         describe={(row, column) => `[${index(row, column)}] = ${formatNumber(cell(row, column))}`}
-        open={() => around(0.5)} key={key}
+        open={() => around(0.5)} press={press}
         zoom={(down, across) => zoom(
           { from: part(rows, down.from, height).from, to: part(rows, down.to - 1, height).to },
           { from: part(columns, across.from, width).from, to: part(columns, across.to - 1, width).to })} />
