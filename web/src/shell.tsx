@@ -305,7 +305,7 @@ class Page {
 
   #goView(key: "trend" | "timeline"): void {
     if (!this.#session) return;
-    if (viewsOf(this.#session.meta).some((view) => view.key === key)) this.#go({ view: key });
+    if (viewsOf(this.#session).some((view) => view.key === key)) this.#go({ view: key });
     else this.#tell(this.#say("app.not-applicable", this.#say(`view.${key}`)));
   }
 
@@ -379,7 +379,7 @@ class Page {
 
   // The view that the state names, or the first one that has anything to show.
   #chooseView(session: Session): void {
-    const usable = viewsOf(session.meta);
+    const usable = viewsOf(session);
     const kind = usable.find((view) => view.key === this.#state.view) ?? usable[0] ?? null;
     if (kind === this.#kind) return;
     this.#view?.dispose();
