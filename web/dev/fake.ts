@@ -272,7 +272,7 @@ class Fake implements LocalDataset {
     return this.#names[id] ?? "";
   }
 
-  details(id: number): LocalDetails {
+  async details(id: number): Promise<LocalDetails> {
     const row = this.row(id);
     const isBad = row.level === "error" || row.level === "warning";
     return {

@@ -81,7 +81,7 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
     <>
       {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
       <nav class="tabs" aria-label={say("bar.views")} role="tablist">
-        {viewsOf(session.meta).map((kind) => (
+        {viewsOf(session).map((kind) => (
           <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
             onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
         ))}
@@ -94,7 +94,7 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
             onSelect={props.onSelect} onClose={() => props.onGo({ q: "" })} />
         )}
         <Splits viewRoot={props.viewRoot} say={say} isSmall={session.selected === null}
-          below={viewsOf(session.meta).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
+          below={viewsOf(session).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
             <>
               <Flow say={say} session={session} onSelect={props.onSelect} />
               <Details say={say} session={session} param={state.param} onParam={(param) => props.onGo({ param })}

@@ -11,8 +11,8 @@ import { failure, success, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
+import type { Datasets, FirstWrong, NodeRow, SourceText } from "./types";
 import { metaOfTrend } from "./trend_answers";
-import type { Datasets, NodeRow, SourceText } from "./types";
 import type { Context, GoOptions, View, ViewKind } from "./view";
 import { viewsOf } from "./views";
 
@@ -238,7 +238,8 @@ class Page {
     const first = this.#session?.meta.first;
     const place = first ? this.#session?.meta.places[first.place] : undefined;
     if (!first || !place) return;
-    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: first.item }, options);
+    const side = place.golden_root >= 0 && first.id >= place.golden_root ? "golden" : "target";
+    this.#go({ step: place.step, rank: place.rank, side, node: first.name, param: withoutCall(first) }, options);
   }
 
   // --- Keys
@@ -304,7 +305,7 @@ class Page {
 
   #goView(key: "trend" | "timeline"): void {
     if (!this.#session) return;
-    if (viewsOf(this.#session.meta).some((view) => view.key === key)) this.#go({ view: key });
+    if (viewsOf(this.#session).some((view) => view.key === key)) this.#go({ view: key });
     else this.#tell(this.#say("app.not-applicable", this.#say(`view.${key}`)));
   }
 
@@ -378,7 +379,7 @@ class Page {
 
   // The view that the state names, or the first one that has anything to show.
   #chooseView(session: Session): void {
-    const usable = viewsOf(session.meta);
+    const usable = viewsOf(session);
     const kind = usable.find((view) => view.key === this.#state.view) ?? usable[0] ?? null;
     if (kind === this.#kind) return;
     this.#view?.dispose();
@@ -423,6 +424,11 @@ class Page {
     }
     return null;
   }
+}
+
+// "Functional.linear.0.forward.output.0" -> "output.0".
+function withoutCall(first: FirstWrong): string {
+  return first.item.startsWith(`${first.name}.`) ? first.item.slice(first.name.length + 1) : first.item;
 }
 
 function inPlace(id: number, place: { readonly target_root: number; readonly golden_root: number; readonly nodes: number; readonly golden_nodes: number }): boolean {

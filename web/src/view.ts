@@ -45,7 +45,7 @@ export interface ViewKind {
   readonly shortcut: string;
   // Whether it has the whole page, without the flow and the details of the selected call below.
   readonly isWhole?: boolean;
-  // Whether there is anything to show.
-  appliesTo(meta: Meta): boolean;
+  // Whether there is anything to show; `isServed`: by a program, not by the data in a file.
+  appliesTo(meta: Meta, isServed: boolean): boolean;
   create(root: HTMLElement, context: Context): View;
 }

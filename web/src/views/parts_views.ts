@@ -17,19 +17,23 @@ import { ValueView } from "./value";
 // Lists of calls: the selected one is told of below them.
 const WITH_DETAILS: ReadonlySet<string> = new Set(["structure", "overflow"]);
 
-const kind = (key: string, title: TextKey, shortcut: string, appliesTo: (meta: Meta) => boolean, component: ComponentType<ViewProps>): ViewKind =>
+type Applies = ViewKind["appliesTo"];
+
+const kind = (key: string, title: TextKey, shortcut: string, appliesTo: Applies, component: ComponentType<ViewProps>): ViewKind =>
   ({ key, title, shortcut, appliesTo, isWhole: !WITH_DETAILS.has(key), create: (root, context) => new PartsView(root, context, component) });
 
 const isGraph = (meta: Meta): boolean => !isTrend(meta);
 const isComparison = (meta: Meta): boolean => meta.kind === "compare" && isGraph(meta);
+// Of a program's result only: a page in a file has no answers to these.
+const served = (applies: Applies): Applies => (meta, isServed) => isServed && applies(meta, isServed);
 
 export const PARTS_VIEWS: readonly ViewKind[] = [
-  kind("value", "view.value", "V", isGraph, ValueView),
-  kind("structure", "view.structure", "", isComparison, StructureView),
-  kind("timeline", "view.timeline", "C", isGraph, TimelineView),
-  kind("ranks", "view.ranks", "", isComparison, RanksView),
-  kind("overflow", "view.overflow", "", isGraph, OverflowView),
-  kind("trend", "view.trend", "T", () => true, TrendView),
-  kind("baseline", "view.baseline", "", isComparison, BaselineView),
+  kind("value", "view.value", "V", served(isGraph), ValueView),
+  kind("structure", "view.structure", "", served(isComparison), StructureView),
+  kind("timeline", "view.timeline", "C", served((meta) => isGraph(meta) && meta.ranks.length > 1), TimelineView),
+  kind("ranks", "view.ranks", "", (meta) => isComparison(meta) && meta.places.length > 1, RanksView),
+  kind("overflow", "view.overflow", "", (meta) => isGraph(meta) && meta.overflow_check, OverflowView),
+  kind("trend", "view.trend", "T", served((meta) => isTrend(meta) || meta.steps.length > 1), TrendView),
+  kind("baseline", "view.baseline", "", served(isComparison), BaselineView),
   kind("summary", "view.summary", "", isGraph, SummaryView),
 ];
