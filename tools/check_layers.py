@@ -33,10 +33,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "match": ("base", "record", "load"),
     "measure": ("base", "tensor", "kernels", "record"),
     "verdict": (*GROUND, "load", "match", "measure"),
+    "tree": ("base", "record", "formats", "measure", "verdict"),
     "explain": (*GROUND, "load", "match", "measure", "verdict"),
-    "report": ("base", "record", "formats", "match", "measure", "verdict", "explain"),
+    "report": ("base", "record", "formats", "match", "measure", "verdict", "tree", "explain"),
 }
-STAGES = (*GROUND, "load", "match", "measure", "verdict", "explain", "report")
+STAGES = (*GROUND, "load", "match", "measure", "verdict", "tree", "explain",
+          "report")
 # Products compose stages. None includes another, but ranks may use compare.
 PRODUCTS = ("compare", "ranks", "operators", "graphs", "arrays", "overflow", "run_config",
             "inspect", "precheck", "watch", "view")

@@ -270,7 +270,7 @@ export class GraphPane {
     const done = this.#doneCamera;
     const isMoved = done && !sameCamera(done, this.camera);
     if (!this.#isStale && !this.#job && isMoved && done.zoom === this.camera.zoom) this.#shift(scene, done);
-    else if (this.#isStale || isMoved || !done) this.#start(scene);
+    else if (!this.#job && (this.#isStale || isMoved || !done)) this.#start(scene);
     if (this.#job) this.#continue(began);
     this.#present(scene);
     this.#drawOver(scene);
@@ -313,7 +313,6 @@ export class GraphPane {
   }
 
   #start(scene: Scene): void {
-    if (this.#job && !this.#isStale) return;
     this.#isStale = false;
     const { context, canvas } = this.#work;
     context.setTransform(1, 0, 0, 1, 0, 0);
@@ -332,7 +331,7 @@ export class GraphPane {
       if (!job.steps.next().done) continue;
       this.#job = null;
       this.#swap(job.camera);
-      if (!sameCamera(job.camera, this.camera)) this.#queue();
+      if (this.#isStale || !sameCamera(job.camera, this.camera)) this.#queue();
       return;
     }
   }
@@ -355,7 +354,7 @@ export class GraphPane {
     const scale = this.camera.zoom / done.zoom;
     const x = (done.x - this.camera.x) * this.camera.zoom * this.#ratio;
     const y = (done.y - this.camera.y) * this.camera.zoom * this.#ratio;
-    context.imageSmoothingEnabled = scale < 1;
+    context.imageSmoothingEnabled = false;
     context.drawImage(this.#done.canvas, x, y, canvas.width * scale, canvas.height * scale);
   }
 
