@@ -113,12 +113,18 @@ export function Check(props: { label: string; checked: boolean; change: (checked
   );
 }
 
+// Tells of a value when it is let go.
 export function Slider(props: { label: string; value: number; count: number; change: (value: number) => void }) {
+  const [moving, setMoving] = useState<number | null>(null);
+  const at = moving ?? props.value;
   return (
     <label class="field">{props.label}{" "}
-      <input type="range" min={0} max={props.count - 1} value={props.value}
-        onInput={(event) => props.change(Number(event.currentTarget.value))} />
-      {" "}<output>{props.value}</output>
+      <input type="range" min={0} max={props.count - 1} value={at} onInput={(event) => setMoving(Number(event.currentTarget.value))}
+        onChange={(event) => {
+          setMoving(null);
+          props.change(Number(event.currentTarget.value));
+        }} />
+      {" "}<output>{at}</output>
     </label>
   );
 }

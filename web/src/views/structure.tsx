@@ -10,6 +10,7 @@ import type { Failure, Result } from "../result";
 import type { Say } from "../texts";
 import type { Mapping, Matches, NodeRow, StructureRow } from "../types";
 import { Dialog } from "../panels/dialogs";
+import { save } from "../panels/export";
 
 const PAGE = 200;
 // Suggestions that are looked for when all are accepted.
@@ -133,22 +134,12 @@ export function StructureView({ context, state }: ViewProps) {
   );
 }
 
-// Hands a text over as a file.
-export function saveText(name: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
 function MappingDialog({ mapping, say, close }: { mapping: Mapping; say: Say; close: () => void }) {
   return (
     <Dialog title={say("mapping.title")} say={say} onClose={close}>
       <p>{say("mapping.counts", formatCount(mapping.matched), formatCount(mapping.unmatched))}</p>
       <p class="bar-of-fields">
-        <button type="button" autofocus onClick={() => saveText("mapping.yaml", mapping.yaml)}>{say("mapping.save")}</button>
+        <button type="button" autofocus onClick={() => save("mapping.yaml", new Blob([mapping.yaml], { type: "text/plain" }))}>{say("mapping.save")}</button>
         <button type="button" onClick={() => void navigator.clipboard?.writeText(mapping.yaml)}>{say("app.copy")}</button>
       </p>
       <pre class="mapping" tabIndex={0}>{mapping.yaml}</pre>
