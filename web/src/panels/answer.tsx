@@ -24,9 +24,9 @@ export function Answer(props: AnswerProps) {
     <section class={`answer ${level}`} aria-label={say("answer.first")}>
       <div class="answer-line">
         <LevelMark level={level} say={say} />
-        <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}>
-          <bdi>{line || say("app.name")}</bdi>
-        </button>
+        <h1>
+          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}><bdi>{line || say("app.name")}</bdi></button>
+        </h1>
         {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (
           <button class="more" aria-expanded={isWhole} title={say("answer.all")} onClick={() => setWhole(!isWhole)}>

@@ -85,7 +85,7 @@ class OutlineView implements View {
     const classes = ["tree-row", isChosen ? (isOwn ? "chosen" : "partner") : "", isFaded ? "faded" : ""].join(" ");
     return (
       <div class={classes} role="treeitem" aria-level={depth} aria-selected={isChosen} aria-setsize={tree.branch(found.parent)?.total ?? -1}
-        aria-posinset={found.at + 1} aria-label={row.name} title={row.name} tabIndex={isChosen && isOwn ? 0 : -1}
+        aria-posinset={found.at + 1} title={row.name} tabIndex={isChosen && isOwn ? 0 : -1}
         {...(row.children > 0 && { "aria-expanded": isOpen })}
         style={{ "--depth": String(depth - 1) }} onClick={() => this.#context.select(row)} onDblClick={() => void toggle(this.#context, row)}>
         <span class="what">
