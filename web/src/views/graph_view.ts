@@ -106,7 +106,7 @@ class GraphView implements View {
     half.pane.show({
       tree, layout, palette: this.#palette, colours: this.#state.colours, isFiltered: this.#state.q !== "",
       want: (id, from, to) => tree.want(id, from, to),
-    }, marks, isStale);
+    }, marks, isStale, look);
   }
 
   // Once for each selection, on each side as soon as its node is there.
