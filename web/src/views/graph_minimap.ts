@@ -5,6 +5,8 @@ import { paint, type Scene } from "./graph_paint";
 import { CanvasPen } from "./graph_pen";
 
 const LARGEST = { width: 130, height: 170 } as const;
+const LARGEST_SHARE = { width: 0.22, height: 0.4 } as const;
+const LEAST_PANE = 160;
 const REST_MS = 250;
 const SLICE_MS = 3;
 
@@ -55,7 +57,7 @@ export class MiniMap {
     this.#view = { camera, width, height };
     const frame = this.#scene?.layout.frame(this.#scene.tree.root.id);
     const fits = !frame || (frame.width * camera.zoom <= width && frame.height * camera.zoom <= height);
-    this.element.hidden = fits || height < LARGEST.height + 40;
+    this.element.hidden = fits || height < LEAST_PANE;
     if (!this.element.hidden) this.#draw();
   }
 
@@ -69,7 +71,11 @@ export class MiniMap {
     const context = this.#picture.getContext("2d");
     if (!scene || !context) return;
     const frame = scene.layout.frame(scene.tree.root.id);
-    this.#zoom = Math.min(LARGEST.width / frame.width, LARGEST.height / frame.height);
+    const most = {
+      width: Math.min(LARGEST.width, this.#view.width * LARGEST_SHARE.width),
+      height: Math.min(LARGEST.height, this.#view.height * LARGEST_SHARE.height),
+    };
+    this.#zoom = Math.min(most.width / frame.width, most.height / frame.height);
     const width = Math.max(1, Math.ceil(frame.width * this.#zoom));
     const height = Math.max(1, Math.ceil(frame.height * this.#zoom));
     this.#picture.width = width;

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { formatError, shortName } from "../format";
 import { actionOf } from "../keys";
 import { ChangeMark, InsideMark, LevelMark, overflowKey } from "../marks";
-import { NO_STATE, type State } from "../state";
+
 import type { Tree } from "../tree";
 import { FLAG, type NodeRow, type Side } from "../types";
 import type { Context, View, ViewKind } from "../view";
@@ -18,15 +18,14 @@ class OutlineView implements View {
   readonly #root: HTMLElement;
   readonly #context: Context;
   readonly #rows = new WeakMap<Tree, OutlineRows>();
-  #state: State = NO_STATE;
 
   constructor(root: HTMLElement, context: Context) {
     this.#root = root;
     this.#context = context;
   }
 
-  show(state: State): void {
-    this.#state = state;
+  show(): void {
+
     const isCompared = this.#context.session.meta.kind === "compare";
     render(
       <div class={isCompared ? "panes" : "panes single"}>
@@ -80,7 +79,7 @@ class OutlineView implements View {
     if (!row) return <div class="tree-row faded" style={{ "--depth": String(depth) }}>…</div>;
     const isChosen = row.id === marked?.id;
     const isOwn = side === session.side;
-    const isFaded = this.#state.q !== "" && row.hits === 0;
+    const isFaded = session.isFiltered && row.hits === 0;
     const isOpen = tree.isOpen(row.id);
     const classes = ["tree-row", isChosen ? (isOwn ? "chosen" : "partner") : "", isFaded ? "faded" : ""].join(" ");
     return (
