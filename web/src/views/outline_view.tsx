@@ -3,7 +3,6 @@ import { render } from "preact";
 import { formatError, shortName } from "../format";
 import { actionOf } from "../keys";
 import { ChangeMark, InsideMark, LevelMark, overflowKey } from "../marks";
-
 import type { Tree } from "../tree";
 import { FLAG, type NodeRow, type Side } from "../types";
 import type { Context, View, ViewKind } from "../view";
@@ -25,7 +24,6 @@ class OutlineView implements View {
   }
 
   show(): void {
-
     const isCompared = this.#context.session.meta.kind === "compare";
     render(
       <div class={isCompared ? "panes" : "panes single"}>
