@@ -5,7 +5,9 @@
 #include <set>
 
 #include "base/text/text_parts.h"
+#include "plumbline/compare.h"
 #include "view/query/question_table.h"
+#include "view/store/call_details.h"
 #include "view/store/name_index.h"
 
 namespace plumbline::view {
@@ -210,6 +212,15 @@ void AddValue(const StoredValue& value, JsonAnswer& out) {
   out.Close('}').Key("notes").Texts(value.notes).Close('}');
 }
 
+bool ComparesStatistics(const ResultStore& store) {
+  const json::Value* const mode = store.facts().Find("mode");
+  const json::Value* const source = store.facts().Find("source");
+  const auto is = [](const json::Value* value, std::string_view text) {
+    return value != nullptr && value->AsText() != nullptr && *value->AsText() == text;
+  };
+  return is(mode, CompareModeName(CompareMode::kStatistics)) && is(source, "plumbline");
+}
+
 // Positions of a list that are shown: those of one micro step, or all.
 struct ShownChildren {
   std::vector<std::pair<uint32_t, size_t>> page;  // node and position
@@ -326,7 +337,8 @@ Result<std::string> AnswerPath(const Question& question) {
 Result<std::string> AnswerNode(const Question& question) {
   const ResultStore& store = question.store;
   PL_TRY_ASSIGN(const uint32_t node, question.ReadNode());
-  PL_TRY_ASSIGN(const NodeDetail detail, store.Detail(node));
+  PL_TRY_ASSIGN(NodeDetail detail, store.Detail(node));
+  if (ComparesStatistics(store)) std::ranges::for_each(detail.values, AddDifferences);
   const bool is_golden = store.IsGolden(node);
   const uint32_t partner = store.nodes().partner[node];
   const NodeRows rows(question);

@@ -30,7 +30,7 @@ using json::Value;
 
 constexpr std::string_view kOfStructure = "structure", kOfTensors = "tensor";
 
-Error CancelledBuild() { return {ErrorCode::kNotFound, "cancelled"}; }
+Error WasCancelled() { return {ErrorCode::kNotFound, "cancelled"}; }
 
 Value LinesOf(std::string_view text) {
   std::vector<std::string> lines;
@@ -68,7 +68,7 @@ class StoreBuild {
 
   Status Check() const {
     const bool is_stopped = options_.is_cancelled != nullptr && options_.is_cancelled->load();
-    return is_stopped ? Status(CancelledBuild()) : Status();
+    return is_stopped ? Status(WasCancelled()) : Status();
   }
 
   // --- a comparison ---
@@ -197,7 +197,7 @@ class StoreBuild {
 
   Status Add(const load::RankPair& pair, PlaceSide& target, PlaceSide& golden,
              const Comparison* comparison, Value facts, SeenRank& seen) {
-    PlaceBuilder place(pair.step.value_or(0), pair.rank().value_or(0));
+    PlaceBuilder place = writer_.Begin(pair.step.value_or(0), pair.rank().value_or(0));
     FillPlace(target, golden, comparison, place);
     const bool has_tensors = facts.Find("target_tensors") != nullptr;
     for (const PlaceSide* side : {&target, &golden}) {

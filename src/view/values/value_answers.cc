@@ -301,7 +301,10 @@ void AddBins(std::string_view name, const OctaveCounts& counts, JsonAnswer& out)
 
 void AddUlp(const std::vector<uint64_t>& ulp, JsonAnswer& out) {
   out.Key("ulp");
-  if (ulp.empty()) return out.Null();
+  if (ulp.empty()) {
+    out.Null();
+    return;
+  }
   out.Open('{');
   out.Key("edges").Open('[');
   out.Integer(0);
@@ -572,7 +575,11 @@ void AddWorst(const OpenValue& value, uint64_t flat, JsonAnswer& out) {
   for (const bool of_target : {true, false}) {
     const std::optional<ValueTensor>& side = of_target ? value.target : value.golden;
     out.Key(of_target ? "target" : "golden");
-    side ? AddElement(ElementReader(side->view()), flat, out) : out.Null();
+    if (side) {
+      AddElement(ElementReader(side->view()), flat, out);
+    } else {
+      out.Null();
+    }
   }
   if (value.has_both()) {
     ElementPair pair;
