@@ -7,10 +7,11 @@
 
 namespace plumbline::report {
 
-// `html` refers to the others as "./page.js", a module, and "./page.css": each by one element, alone
-// on its line. All are UTF-8; `js` holds no "</script".
+// `html` refers to the others as "./page.js", a module, and "./page.css": each by one element,
+// alone on its line. All are UTF-8; `js` holds no "</script".
 struct PageFiles {
   std::string_view html, js, css;
+  std::string_view js_sha256, css_sha256;  // hexadecimal digits
 };
 
 // False where plumbline was compiled without Node.js: GetPageFiles() has nothing then.

@@ -7,7 +7,8 @@ namespace {
 
 TEST(PageFiles, AreOnePageWithoutAddressesOfOthers) {
   if (!IsPageBuilt()) GTEST_SKIP() << kPageNotBuilt;
-  const auto [html, js, css] = GetPageFiles();
+  const PageFiles files = GetPageFiles();
+  const std::string_view html = files.html, css = files.css;
   EXPECT_NE(html.find("src=\"./page.js\""), std::string_view::npos);
   EXPECT_NE(html.find("href=\"./page.css\""), std::string_view::npos);
   EXPECT_EQ(html.find("://"), std::string_view::npos);
@@ -17,7 +18,8 @@ TEST(PageFiles, AreOnePageWithoutAddressesOfOthers) {
 
 TEST(PageFiles, CanStandInsideAPage) {
   if (!IsPageBuilt()) GTEST_SKIP() << kPageNotBuilt;
-  const auto [html, js, css] = GetPageFiles();
+  const PageFiles files = GetPageFiles();
+  const std::string_view js = files.js, css = files.css;
   EXPECT_EQ(js.find("</script"), std::string_view::npos);
   EXPECT_EQ(js.find("<!--"), std::string_view::npos);
   EXPECT_EQ(css.find("</style"), std::string_view::npos);

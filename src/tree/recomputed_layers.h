@@ -1,16 +1,16 @@
 // Layers that activation checkpointing runs again, which a recorder finds on the top level.
 
-#ifndef PLUMBLINE_VIEW_RECOMPUTED_LAYERS_H_
-#define PLUMBLINE_VIEW_RECOMPUTED_LAYERS_H_
+#ifndef PLUMBLINE_TREE_RECOMPUTED_LAYERS_H_
+#define PLUMBLINE_TREE_RECOMPUTED_LAYERS_H_
 
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "view/model_graph.h"
+#include "tree/model_graph.h"
 
-namespace plumbline::view {
+namespace plumbline::tree {
 
 // Whether the frames of a call show that autograd ran it again in a backward pass.
 bool RunsAgain(const std::vector<std::string>& frames);
@@ -23,6 +23,6 @@ using FramesOf = std::function<const std::vector<std::string>*(std::string_view 
 // that it ran again; on MindSpore, which has none of autograd, the names alone.
 void PlaceRecomputedLayers(bool is_mindspore, const FramesOf& frames_of, ModelGraph& graph);
 
-}  // namespace plumbline::view
+}  // namespace plumbline::tree
 
-#endif  // PLUMBLINE_VIEW_RECOMPUTED_LAYERS_H_
+#endif  // PLUMBLINE_TREE_RECOMPUTED_LAYERS_H_

@@ -1,10 +1,10 @@
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
 #include <fmt/format.h>
 
 #include "base/text/text_parts.h"
 
-namespace plumbline::view {
+namespace plumbline::tree {
 namespace {
 
 // "Functional.linear.0" of "Functional.linear.0.backward"; nothing if the name ends otherwise.
@@ -46,4 +46,4 @@ std::string BackwardOf(std::string_view name) {
   return stem ? fmt::format("{}.{}", *stem, kBackward) : std::string(name);
 }
 
-}  // namespace plumbline::view
+}  // namespace plumbline::tree

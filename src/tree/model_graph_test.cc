@@ -1,18 +1,15 @@
-#include "view/model_graph.h"
+#include "tree/model_graph.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/file/test_directory.h"
-#include "view/build_graph.h"
-#include "view/call_twin.h"
-#include "view/recomputed_layers.h"
+#include "tree/call_twin.h"
+#include "tree/recomputed_layers.h"
 
-namespace plumbline::view {
+namespace plumbline::tree {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -120,16 +117,5 @@ TEST(RecomputedLayers, FramesOfAutogradProveIt) {
   EXPECT_FALSE(RunsAgain({"File /w/m.py, line 1, in backward, \n f()", "not a frame"}));
 }
 
-TEST(BuildGraph, EmptyConstructIsUnsupported) {
-  const testing::TestDirectory directory;
-  for (const char* name : {"construct.json", "dump.json", "stack.json"}) {
-    std::ofstream(directory.path() + "/" + name) << "{}";
-  }
-  const auto built = BuildGraph(directory.path(), {});
-  ASSERT_FALSE(built);
-  EXPECT_EQ(built.error().code(), ErrorCode::kUnsupported);
-  EXPECT_NE(built.error().message().find("L0 or mix"), std::string::npos);
-}
-
 }  // namespace
-}  // namespace plumbline::view
+}  // namespace plumbline::tree

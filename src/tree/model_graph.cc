@@ -1,4 +1,4 @@
-#include "view/model_graph.h"
+#include "tree/model_graph.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
-namespace plumbline::view {
+namespace plumbline::tree {
 namespace {
 
 constexpr std::string_view kGradients = ".parameters_grad";
@@ -280,4 +280,4 @@ std::vector<std::string_view> PathTo(const Node& node) {
   return path;
 }
 
-}  // namespace plumbline::view
+}  // namespace plumbline::tree

@@ -1,4 +1,4 @@
-#include "view/recomputed_layers.h"
+#include "tree/recomputed_layers.h"
 
 #include <algorithm>
 #include <map>
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
-namespace plumbline::view {
+namespace plumbline::tree {
 namespace {
 
 struct Frame {
@@ -122,4 +122,4 @@ void PlaceRecomputedLayers(bool is_mindspore, const FramesOf& frames_of, ModelGr
   std::erase_if(graph.root().children, [&](const Node* node) { return moved.contains(node); });
 }
 
-}  // namespace plumbline::view
+}  // namespace plumbline::tree

@@ -1,14 +1,14 @@
 // The other direction of a call, by its name.
 
-#ifndef PLUMBLINE_VIEW_CALL_TWIN_H_
-#define PLUMBLINE_VIEW_CALL_TWIN_H_
+#ifndef PLUMBLINE_TREE_CALL_TWIN_H_
+#define PLUMBLINE_TREE_CALL_TWIN_H_
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace plumbline::view {
+namespace plumbline::tree {
 
 inline constexpr std::string_view kForward = "forward";
 inline constexpr std::string_view kBackward = "backward";
@@ -31,6 +31,6 @@ std::optional<std::string> ForwardOf(std::string_view name);
 // The backward call of a forward call; the name as it is, if it is of none.
 std::string BackwardOf(std::string_view name);
 
-}  // namespace plumbline::view
+}  // namespace plumbline::tree
 
-#endif  // PLUMBLINE_VIEW_CALL_TWIN_H_
+#endif  // PLUMBLINE_TREE_CALL_TWIN_H_
