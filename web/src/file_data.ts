@@ -1,5 +1,8 @@
 // The data that stand in a report's page: lines of packed JSON, as src/report/html_report.h has them.
-import { decode, flag, integer, list, nullable, number, optional, record, scalar, text, unknown, dictionary, type Decoder } from "./decode";
+import {
+  decode, dictionary, flag, integer, list, nullable, number, optional, record, scalar, text, unknown, type Decoded, type Decoder,
+} from "./decode";
+import { placeCounts } from "./decoders";
 import type { LocalDataset, LocalDetails } from "./local_api";
 import { SEVERITY, severity } from "./marks";
 import { failure, success, type Result } from "./result";
@@ -16,60 +19,36 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
   md5: ["target digest", "golden digest"],
 };
 
-const pageLine = record<{ readonly format: string; readonly version: number; readonly overview: unknown; readonly answer: readonly string[]; readonly parts: number }>({
-  format: text, version: integer, overview: unknown, answer: optional(list(text), []), parts: integer,
-});
+const pageLine = record({ format: text, version: integer, overview: unknown, answer: optional(list(text), []), parts: integer });
 
-const sideColumns = {
+const sideColumns = record({
   names: list(text), types: list(integer), parents: list(integer), orders: list(integer), micro_steps: list(integer),
   levels: list(integer), partners: list(integer), flags: optional(list(integer), []), hidden: list(integer), total: integer,
-};
-type SideColumns = { readonly [K in keyof typeof sideColumns]: ReturnType<(typeof sideColumns)[K]> };
-const sideColumnsOf = record<SideColumns>(sideColumns);
-
-const counts = record<Place["counts"]>({
-  pass: integer, warning: integer, error: integer, none: integer, unmatched_target: integer, unmatched_golden: integer,
 });
-const treeColumns = { micro_steps: integer, counts, notes: list(text), target: sideColumnsOf, golden: sideColumnsOf };
-type TreeColumns = { readonly [K in keyof typeof treeColumns]: ReturnType<(typeof treeColumns)[K]> };
-const treeOf = record<TreeColumns>(treeColumns);
+const treeLine = record({ micro_steps: integer, counts: placeCounts, notes: list(text), target: sideColumns, golden: sideColumns });
 
-const callColumns = {
+const callsLine = record({
   numbers: list(integer), target: list(integer), golden: list(integer), verdicts: list(integer), flags: list(integer), rows: list(integer),
   errors: list(nullable(number)), explained: list(nullable(number)), input_errors: list(nullable(number)),
   stacks: list(integer), unmatched: list(list(integer)), pairings: list(list(integer)), texts: list(text), frames: list(text),
   lists: list(list(integer)), total: integer,
-};
-type CallColumns = { readonly [K in keyof typeof callColumns]: ReturnType<(typeof callColumns)[K]> };
-const callsOf = record<CallColumns>(callColumns);
-
-const rowsOf = record<{ readonly rows: readonly (readonly unknown[])[]; readonly texts: readonly string[] }>({
-  rows: list(list(unknown)), texts: list(text),
 });
+const rowsLine = record({ rows: list(list(unknown)), texts: list(text) });
+type RowChunk = Decoded<typeof rowsLine>;
 
-const firstOf = record<Omit<FirstWrong, "id" | "place">>({
+const firstOf = record({
   name: text, what: text, item: text, cause: optional(text, ""), cause_text: optional(text, ""), confidence: optional(text, ""),
   stack_line: optional(text, ""), stack: optional(list(text), []), module_path: optional(list(text), []),
 });
-const headerFields = {
-  mode: text, target: text, golden: text, complete: flag, first_wrong_call: nullable(firstOf), warnings: optional(list(text), []),
-};
-type Header = { readonly [K in keyof typeof headerFields]: ReturnType<(typeof headerFields)[K]> };
-const partFields = {
-  label: text, step: nullable(integer), rank: nullable(integer), answer: list(text), header: record<Header>(headerFields),
-  reasons: dictionary(text),
-};
-type PartLine = { readonly [K in keyof typeof partFields]: ReturnType<(typeof partFields)[K]> };
-const partOf = record<PartLine>(partFields);
+const partLine = record({
+  label: text, step: nullable(integer), rank: nullable(integer), answer: list(text), reasons: dictionary(text),
+  header: record({
+    mode: text, target: text, golden: text, complete: flag, first_wrong_call: nullable(firstOf), warnings: optional(list(text), []),
+  }),
+});
 
-interface RankFact {
-  readonly step: number | null;
-  readonly rank: number | null;
-  readonly state: string;
-  readonly error: string;
-}
-const overviewOf = record<{ readonly ranks: readonly RankFact[]; readonly notes: readonly string[] }>({
-  ranks: list(record<RankFact>({ step: nullable(integer), rank: nullable(integer), state: optional(text, ""), error: optional(text, "") })),
+const overviewOf = record({
+  ranks: list(record({ step: nullable(integer), rank: nullable(integer), state: optional(text, ""), error: optional(text, "") })),
   notes: optional(list(text), []),
 });
 
@@ -84,9 +63,12 @@ function overviewNotes(overview: unknown): readonly string[] {
   return [...lost, ...got.value.notes];
 }
 
-const heldFields = { rows: integer, row_total: integer, calls: integer, call_total: integer, nodes: integer, node_total: integer, golden_nodes: integer, golden_node_total: integer };
-type Held = { readonly [K in keyof typeof heldFields]: number };
-const heldOf = record<Held>(heldFields);
+const HELD = ["rows", "row_total", "calls", "call_total", "nodes", "node_total", "golden_nodes", "golden_node_total"] as const;
+type Held = Readonly<Record<(typeof HELD)[number], number>>;
+const endLine: Decoder<Held> = record({
+  rows: integer, row_total: integer, calls: integer, call_total: integer, nodes: integer, node_total: integer, golden_nodes: integer,
+  golden_node_total: integer,
+});
 
 async function unpack<T>(letters: string, decoder: Decoder<T>, at: string): Promise<Result<T>> {
   try {
@@ -105,7 +87,7 @@ class Rows {
   readonly #chunkOf = new Map<number, number>();
   readonly #dtypes = new Map<number, ReadonlySet<string>>();
   readonly #shapes = new Map<number, ReadonlySet<string>>();
-  #open: { readonly at: number; readonly rows: ReturnType<typeof rowsOf> } | null = null;
+  #open: { readonly at: number; readonly rows: RowChunk } | null = null;
   #scanned = 0;
   #scan: Promise<void> | null = null;
 
@@ -113,7 +95,7 @@ class Rows {
     this.#lines = lines;
   }
 
-  async of(call: number): Promise<ReturnType<typeof rowsOf> | null> {
+  async of(call: number): Promise<RowChunk | null> {
     while (!this.#chunkOf.has(call) && this.#scanned < this.#lines.length) await this.scanNext();
     const at = this.#chunkOf.get(call);
     if (at === undefined) return null;
@@ -156,9 +138,9 @@ class Rows {
     }
   }
 
-  async #chunk(at: number): Promise<ReturnType<typeof rowsOf> | null> {
+  async #chunk(at: number): Promise<RowChunk | null> {
     if (this.#open?.at === at) return this.#open.rows;
-    const got = await unpack(this.#lines[at] ?? "", rowsOf, "rows");
+    const got = await unpack(this.#lines[at] ?? "", rowsLine, "rows");
     if (!got.ok) return null;
     this.#open = { at, rows: got.value };
     return got.value;
@@ -173,10 +155,10 @@ class Rows {
 }
 
 interface Part {
-  readonly line: PartLine;
+  readonly line: Decoded<typeof partLine>;
   readonly facts: unknown;
-  readonly tree: TreeColumns;
-  readonly calls: CallColumns;
+  readonly tree: Decoded<typeof treeLine>;
+  readonly calls: Decoded<typeof callsLine>;
   readonly rows: Rows;
   readonly target: number;
   readonly golden: number;
@@ -210,13 +192,13 @@ export async function readFileData(data: string): Promise<Result<LocalDataset>> 
 }
 
 const sum = (a: Held | null, b: Held): Held =>
-  a === null ? b : (Object.fromEntries(Object.keys(heldFields).map((key) => [key, a[key as keyof Held] + b[key as keyof Held]])) as Held);
+  a === null ? b : (Object.fromEntries(HELD.map((key) => [key, a[key] + b[key]])) as Held);
 
 async function readPart(lines: readonly (readonly string[])[], base: number): Promise<Result<{ readonly part: Part; readonly held: Held | null }>> {
   const letters = (kind: string): string => lines.find((line) => line[0] === kind)?.[1] ?? "";
   const [line, facts, tree, calls, held] = await Promise.all([
-    unpack(letters("part"), partOf, "part"), unpack(letters("part"), unknown, "part"), unpack(letters("tree"), treeOf, "tree"),
-    unpack(letters("calls"), callsOf, "calls"), unpack(letters("end"), heldOf, "end"),
+    unpack(letters("part"), partLine, "part"), unpack(letters("part"), unknown, "part"), unpack(letters("tree"), treeLine, "tree"),
+    unpack(letters("calls"), callsLine, "calls"), unpack(letters("end"), endLine, "end"),
   ]);
   if (!line.ok) return line;
   if (!facts.ok) return facts;
@@ -312,7 +294,7 @@ class FileDataset implements LocalDataset {
   readonly #parts: readonly Part[];
   readonly #columns: Columns;
 
-  constructor(page: ReturnType<typeof pageLine>, parts: readonly Part[], held: Held | null) {
+  constructor(page: Decoded<typeof pageLine>, parts: readonly Part[], held: Held | null) {
     this.#parts = parts;
     this.nodeCount = parts.at(-1)?.end ?? 0;
     this.#columns = new Columns(this.nodeCount);
@@ -338,7 +320,7 @@ class FileDataset implements LocalDataset {
     return found;
   }
 
-  #metaOf(page: ReturnType<typeof pageLine>, held: Held | null): Meta {
+  #metaOf(page: Decoded<typeof pageLine>, held: Held | null): Meta {
     const [part] = this.#parts;
     const answer = page.answer.length > 0 ? page.answer : (part?.line.answer ?? []);
     const at = this.#parts.findIndex((each) => each.line.header.first_wrong_call !== null);

@@ -41,9 +41,9 @@ export function Answer(props: AnswerProps) {
           <bdi>{first.what}</bdi>
         </p>
       )}
-      {first?.stack_line && !isWhole && <p class="second mono"><bdi>{first.stack_line}</bdi></p>}
       {isWhole && <pre class="answer-rest">{lines.join("\n")}</pre>}
       <div class="paths">
+        {first?.stack_line && !isWhole && <bdi class="stack-line" title={first.stack_line}>{first.stack_line}</bdi>}
         <span>{say("side.target")}</span> <bdi title={target}>{target}</bdi>
         {golden && <><span>{say("side.golden")}</span> <bdi title={golden}>{golden}</bdi></>}
         {!complete && <em>{say("app.incomplete")}</em>}
