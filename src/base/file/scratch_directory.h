@@ -1,0 +1,32 @@
+// A directory for files that nobody needs longer than the program runs.
+
+#ifndef PLUMBLINE_BASE_FILE_SCRATCH_DIRECTORY_H_
+#define PLUMBLINE_BASE_FILE_SCRATCH_DIRECTORY_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "plumbline/result.h"
+
+namespace plumbline {
+
+// New and empty, for this user alone, below $TMPDIR or /tmp; removed with all that is in it.
+class ScratchDirectory {
+ public:
+  // Called "{name}-" and six more characters. kIo.
+  static Result<std::unique_ptr<ScratchDirectory>> Make(std::string_view name);
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_FILE_SCRATCH_DIRECTORY_H_
