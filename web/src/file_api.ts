@@ -36,6 +36,9 @@ export class FileApi extends LocalApi {
   }
 }
 
+// The only dataset of such a page.
+export const FILE_DATASET = "0";
+
 // The data of a page that stands in a file; null: a program serves the page.
 export function fileDataOf(api: Api): FileDataset | null {
   return api instanceof FileApi ? api.data : null;

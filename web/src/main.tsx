@@ -1,17 +1,23 @@
 // Starts the page: over the program that serves it, or over the data that stand in it.
 import "./page.css";
 import { HttpApi } from "./api";
-import { FileApi } from "./file_api";
+import { FILE_DATASET, FileApi } from "./file_api";
 import { startPage } from "./shell";
-import { Address } from "./state";
+import { Address, NO_STATE } from "./state";
 
 const root = document.getElementById("page");
 const data = document.getElementById("data");
 
+// A file is read from its beginning: without an address of its own it shows the report first.
 async function startFile(page: HTMLElement, text: string): Promise<void> {
   const api = await FileApi.open(text);
-  if (api.ok) startPage(page, api.value, new Address(false));
-  else page.textContent = api.error.message;
+  if (!api.ok) {
+    page.textContent = api.error.message;
+    return;
+  }
+  const address = new Address(false);
+  if (address.read().dataset === "") address.write({ ...NO_STATE, dataset: FILE_DATASET, view: "report" }, false);
+  startPage(page, api.value, address);
 }
 
 if (root && data) {
