@@ -1,6 +1,7 @@
 // plumb view PATH [PATH]: recordings and results in a page of the browser.
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -46,7 +47,7 @@ struct ViewArguments {
   int port = 0;
   std::vector<std::string> frames;
   bool is_framed = false, is_read_only = false, opens = false, only_builds = false;
-  bool has_no_cache = false;
+  bool has_no_cache = false, ends_with_input = false;
   view::OpenerOptions opener;
 };
 
@@ -199,6 +200,16 @@ class Teller {
   bool is_answered_ = false, has_address_ = false, is_announced_ = false;
 };
 
+// Whether nobody holds the other end of standard input any more. What comes from there is dropped.
+bool InputHasEnded() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  std::array<char, 4096> dropped{};
+  while (::poll(&input, 1, 0) > 0) {
+    if (::read(STDIN_FILENO, dropped.data(), dropped.size()) <= 0) return true;
+  }
+  return false;
+}
+
 Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
                                   const std::vector<view::PathPair>& pairs) {
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
@@ -221,7 +232,7 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   }
   Teller teller(arguments, server, http->port(), address);
   uint64_t seen = 0;
-  while (!WasInterrupted()) {
+  while (!WasInterrupted() && !(arguments.ends_with_input && InputHasEnded())) {
     PL_TRY(teller.Tell());
     seen = server.signal().Await(seen, std::chrono::milliseconds(100));
   }
@@ -277,6 +288,8 @@ void AddServing(CLI::App& command, ViewArguments& arguments) {
       ->expected(0, 1)
       ->type_name("[ORIGIN]");
   command.add_flag("--open", arguments.opens, "open the browser");
+  command.add_flag("--until-eof", arguments.ends_with_input,
+                   "end when standard input ends, with the program that started this one");
 }
 
 void AddStores(CLI::App& command, ViewArguments& arguments) {

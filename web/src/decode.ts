@@ -4,6 +4,8 @@ import { failure, success, type Result } from "./result";
 
 export type Decoder<T> = (value: unknown, at: string) => T;
 
+export type Decoded<D> = D extends Decoder<infer T> ? T : never;
+
 class Mismatch extends Error {}
 
 function wrong(value: unknown, at: string, expected: string): never {

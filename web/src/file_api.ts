@@ -30,7 +30,7 @@ export class FileApi extends LocalApi {
   #placesFor(question: string, parameters: Parameters): readonly number[] {
     const all = this.data.parts.map((_, place) => place);
     if (question === "over_steps") return all;
-    if (question === "node") return [this.data.placeOfId(Number(parameters["node"]))];
+    if (question === "node") return [this.data.placeOf(Number(parameters["node"]))];
     const asksValues = /\b(dtype|shape):/i.test(String(parameters["q"] ?? ""));
     return asksValues ? all : [];
   }

@@ -5,24 +5,23 @@ import { FILE_DATASET, FileApi } from "./file_api";
 import { startPage } from "./shell";
 import { Address, NO_STATE } from "./state";
 
-const root = document.getElementById("page");
-const data = document.getElementById("data");
-
-// A file is read from its beginning: without an address of its own it shows the report first.
-async function startFile(page: HTMLElement, text: string): Promise<void> {
-  const api = await FileApi.open(text);
-  if (!api.ok) {
-    page.textContent = api.error.message;
+async function start(root: HTMLElement, data: HTMLElement | null): Promise<void> {
+  const address = new Address(data === null);
+  if (data === null) {
+    startPage(root, new HttpApi(address.base), address);
     return;
   }
-  const address = new Address(false);
+  const api = await FileApi.open(data.textContent ?? "");
+  // What was read stands in memory now.
+  data.remove();
+  if (!api.ok) {
+    root.textContent = api.error.message;
+    return;
+  }
+  // Without an address of its own a file is read from its beginning: the report.
   if (address.read().dataset === "") address.write({ ...NO_STATE, dataset: FILE_DATASET, view: "report" }, false);
-  startPage(page, api.value, address);
+  startPage(root, api.value, address);
 }
 
-if (root && data) {
-  void startFile(root, data.textContent ?? "");
-} else if (root) {
-  const address = new Address(true);
-  startPage(root, new HttpApi(address.base), address);
-}
+const root = document.getElementById("page");
+if (root) void start(root, document.getElementById("data"));

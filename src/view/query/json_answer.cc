@@ -14,15 +14,17 @@ void JsonAnswer::Separate() {
   is_first_ = false;
 }
 
-void JsonAnswer::Open(char bracket) {
+JsonAnswer& JsonAnswer::Open(char bracket) {
   Separate();
   text_ += bracket;
   is_first_ = true;
+  return *this;
 }
 
-void JsonAnswer::Close(char bracket) {
+JsonAnswer& JsonAnswer::Close(char bracket) {
   text_ += bracket;
   is_first_ = false;
+  return *this;
 }
 
 JsonAnswer& JsonAnswer::Key(std::string_view key) {
@@ -33,22 +35,25 @@ JsonAnswer& JsonAnswer::Key(std::string_view key) {
   return *this;
 }
 
-void JsonAnswer::Null() {
+JsonAnswer& JsonAnswer::Null() {
   Separate();
   text_ += "null";
+  return *this;
 }
 
-void JsonAnswer::Truth(bool truth) {
+JsonAnswer& JsonAnswer::Truth(bool truth) {
   Separate();
   text_ += truth ? "true" : "false";
+  return *this;
 }
 
-void JsonAnswer::Text(std::string_view text) {
+JsonAnswer& JsonAnswer::Text(std::string_view text) {
   Separate();
   json::AppendString(text, text_);
+  return *this;
 }
 
-void JsonAnswer::Number(double number) {
+JsonAnswer& JsonAnswer::Number(double number) {
   Separate();
   if (std::isfinite(number)) {
     fmt::format_to(std::back_inserter(text_), "{}", number);
@@ -57,6 +62,21 @@ void JsonAnswer::Number(double number) {
   } else {
     text_ += number > 0 ? "\"inf\"" : "\"-inf\"";
   }
+  return *this;
+}
+
+JsonAnswer& JsonAnswer::Error(float number) {
+  if (std::isnan(number)) return Null();
+  if (std::isinf(number)) return Number(static_cast<double>(number));
+  Separate();
+  fmt::format_to(std::back_inserter(text_), "{:.5g}", number);
+  return *this;
+}
+
+JsonAnswer& JsonAnswer::Raw(std::string_view json) {
+  Separate();
+  text_ += json;
+  return *this;
 }
 
 void JsonAnswer::Numbers(std::span<const double> numbers) {

@@ -5,6 +5,7 @@
 #define PLUMBLINE_VIEW_QUERY_JSON_ANSWER_H_
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,27 +14,39 @@
 
 namespace plumbline::view {
 
-// Built piece by piece; inside an object every value is preceded by Key(). Single-threaded.
+// Built piece by piece; inside an object every value is preceded by Key(). Calls chain.
+// Single-threaded.
 class JsonAnswer {
  public:
-  void Open(char bracket);  // '{' or '['
-  void Close(char bracket);
+  JsonAnswer& Open(char bracket);  // '{' or '['
+  JsonAnswer& Close(char bracket);
   JsonAnswer& Key(std::string_view key);
 
-  void Null();
-  void Truth(bool truth);
-  void Text(std::string_view text);
+  JsonAnswer& Null();
+  JsonAnswer& Truth(bool truth);
+  JsonAnswer& Text(std::string_view text);
   // The shortest digits that read back to the same double.
-  void Number(double number);
+  JsonAnswer& Number(double number);
+  // With five digits, enough for errors in a list; NaN is null: there is none.
+  JsonAnswer& Error(float number);
+  // A value that is JSON already.
+  JsonAnswer& Raw(std::string_view json);
   template <std::integral T>
-  void Integer(T number) {
+  JsonAnswer& Integer(T number) {
     constexpr uint64_t kExact = uint64_t{1} << 53;
     const bool is_negative = std::cmp_less(number, 0);
     const auto bits = static_cast<uint64_t>(number);
     AppendInteger(is_negative ? 0 - bits : bits, is_negative,
                   (is_negative ? 0 - bits : bits) > kExact);
+    return *this;
   }
   // Lists.
+  template <class List>
+  JsonAnswer& Texts(const List& texts) {
+    Open('[');
+    for (const auto& text : texts) Text(text);
+    return Close(']');
+  }
   void Numbers(std::span<const double> numbers);
   template <std::integral T>
   void Integers(std::span<const T> numbers) {
@@ -42,6 +55,7 @@ class JsonAnswer {
     Close(']');
   }
 
+  [[nodiscard]] size_t size() const { return text_.size(); }  // bytes so far
   // The text so far, which is a document when all brackets are closed.
   [[nodiscard]] std::string Take() { return std::move(text_); }
 

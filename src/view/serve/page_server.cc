@@ -229,9 +229,10 @@ Result<HttpResponse> PageServer::AskDataset(const Asked& asked) {
   const Parameters& parameters = asked.request.parameters;
   PL_TRY_ASSIGN(const DatasetFacts facts, datasets_.Find(asked.id));
   std::shared_ptr<const Dataset> base;
-  if (!parameters.Text("base").empty()) {
-    PL_TRY_ASSIGN(const DatasetFacts base_facts, datasets_.Find(parameters.Text("base")));
-    base = base_facts.dataset;
+  for (const std::string_view name : {"base", "against"}) {
+    if (parameters.Text(name).empty()) continue;
+    PL_TRY_ASSIGN(const DatasetFacts other, datasets_.Find(parameters.Text(name)));
+    base = other.dataset;
   }
   const LossWatch watch;
   PL_TRY_ASSIGN(std::string text, facts.dataset->Answer(asked.question, parameters, base.get()));

@@ -9,6 +9,7 @@
 #include "view/query/answers.h"
 #include "view/serve/recording_entries.h"
 #include "view/store/build_store.h"
+#include "view/values/value_answers.h"
 
 namespace plumbline::view {
 namespace {
@@ -48,7 +49,38 @@ Result<std::string> GraphDataset::Answer(std::string_view question, const Parame
   if (base != nullptr && base_store == nullptr) {
     return Error(ErrorCode::kInvalidArgument, "base: is no graph");
   }
+  if (question == "values") return AnswerValues(parameters);
   return view::Answer(*found_.store, question, parameters, base_store);
+}
+
+Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) const {
+  const ResultStore& store = *found_.store;
+  const int64_t last = static_cast<int64_t>(store.size()) - 1;
+  PL_TRY_ASSIGN(const int64_t node, parameters.Number("node", -1, 0, last));
+  if (node < 0) return Error(ErrorCode::kInvalidArgument, "node: is missing (expected an id)");
+  PL_TRY_ASSIGN(
+      const StoredFiles files,
+      FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
+  const auto path_of = [](const std::optional<StoredFile>& file) {
+    return file ? JoinPath(file->directory, file->data_name) : std::string();
+  };
+  return ValueAnswer({path_of(files.target), path_of(files.golden)}, parameters.Text("what"),
+                     parameters, {.cache = &values_});
+}
+
+Result<std::string> TrendDataset::Answer(std::string_view question, const Parameters& parameters,
+                                         const Dataset* base) const {
+  constexpr std::string_view kStart = "trend/";
+  const auto* against = dynamic_cast<const TrendDataset*>(base);
+  if (base != nullptr && against == nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "against: is no trend database");
+  }
+  if (!question.starts_with(kStart)) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: there is no such question about a trend database", question));
+  }
+  return TrendAnswer(database_, question.substr(kStart.size()), parameters,
+                     {.against = against == nullptr ? nullptr : &against->database_});
 }
 
 std::vector<std::string> GraphDataset::AnswerLines() const {
@@ -93,9 +125,14 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
     case EntryKind::kRecording:
     case EntryKind::kDirectory:  // whose reader says what is missing
       return OpenRecordings(target, golden, job);
+    case EntryKind::kTrendDb: {
+      PL_TRY_ASSIGN(const std::string etag, InputsKey({target}, ""));
+      PL_TRY_ASSIGN(TrendDb database, TrendDb::Open(target));
+      return std::shared_ptr<const Dataset>(
+          std::make_shared<TrendDataset>(std::move(database), etag));
+    }
     case EntryKind::kVis:
     case EntryKind::kVisDb:
-    case EntryKind::kTrendDb:
     case EntryKind::kTable:
     case EntryKind::kOther:
       break;

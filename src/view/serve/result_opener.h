@@ -11,6 +11,8 @@
 #include "plumbline/result.h"
 #include "view/serve/dataset.h"
 #include "view/serve/store_cache.h"
+#include "view/trends/trend_answers.h"
+#include "view/values/value_cache.h"
 
 namespace plumbline::view {
 
@@ -35,7 +37,26 @@ class GraphDataset : public Dataset {
   [[nodiscard]] std::vector<std::string> AnswerLines() const;
 
  private:
+  [[nodiscard]] Result<std::string> AnswerValues(const Parameters& parameters) const;
+
   FoundStore found_;
+  mutable ValueCache values_;
+};
+
+// A trend database: its questions are "trend/meta" and so on; `base` stands for `against`.
+class TrendDataset : public Dataset {
+ public:
+  TrendDataset(TrendDb database, std::string etag)
+      : database_(std::move(database)), etag_(std::move(etag)) {}
+
+  [[nodiscard]] std::string_view kind() const override { return "trend"; }
+  [[nodiscard]] std::string_view etag() const override { return etag_; }
+  [[nodiscard]] Result<std::string> Answer(std::string_view question, const Parameters& parameters,
+                                           const Dataset* base) const override;
+
+ private:
+  TrendDb database_;
+  std::string etag_;
 };
 
 // Opens paths of any kind. Thread-safe.

@@ -116,6 +116,20 @@ int SeverityOf(NodeLevel level) {
   return kSeverities[static_cast<size_t>(level)];
 }
 
+uint32_t PlaceData::AddBlock(Result<PackedBlock> block) {
+  Result<uint32_t> number = static_cast<uint32_t>(blocks.size());
+  if (!block) {
+    number = block.error();
+  } else if (sink) {
+    number = sink(*block);
+  } else {
+    blocks.push_back(std::move(*block));
+  }
+  if (number) return *number;
+  if (status) status = number.error();
+  return 0;
+}
+
 void PlaceData::Complete() {
   for (OwnColumns* side : {&target, &golden}) CompleteShape(*side);
   if (!target.name.empty() && !golden.name.empty()) {

@@ -36,12 +36,12 @@ std::string ShapeText(const Shape& sizes) { return fmt::format("[{}]", fmt::join
 
 // The two sides of a value, opened.
 struct OpenValue {
-  std::optional<ValueFile> target, golden;
+  std::optional<ValueTensor> target, golden;
   std::string target_key, golden_key;  // of their contents
   TensorView target_view, golden_view;
   std::vector<std::string> notes;
 
-  [[nodiscard]] const ValueFile& any() const { return target ? *target : *golden; }
+  [[nodiscard]] const ValueTensor& any() const { return target ? *target : *golden; }
   [[nodiscard]] bool has_both() const { return target && golden; }
   [[nodiscard]] bool is_comparable() const {
     return has_both() && target->sizes() == golden->sizes();
@@ -54,7 +54,8 @@ struct OpenValue {
 
 void AddNotes(OpenValue& value) {
   const auto is_any = [&](const auto& of) {
-    return (value.target && of(value.target->dtype())) || (value.golden && of(value.golden->dtype()));
+    return (value.target && of(value.target->dtype())) ||
+           (value.golden && of(value.golden->dtype()));
   };
   if (is_any([](DType dtype) { return InfoOf(dtype).kind == DTypeKind::kComplex; })) {
     value.notes.emplace_back(
@@ -76,20 +77,20 @@ void AddNotes(OpenValue& value) {
 }
 
 Result<OpenValue> OpenBoth(const ValueFiles& files) {
-  if (files.target.empty() && files.golden.empty()) {
+  if (!files.target && !files.golden) {
     return Error(ErrorCode::kNotFound,
                  "the elements of this value are in neither recording. Record again with the task "
                  "\"tensor\" in config.json");
   }
   OpenValue value;
-  if (!files.target.empty()) {
-    PL_TRY_ASSIGN(value.target_key, ContentKey(files.target));
-    PL_TRY_ASSIGN(value.target, ValueFile::Open(files.target));
+  if (files.target) {
+    PL_TRY_ASSIGN(value.target_key, ContentKey(*files.target));
+    PL_TRY_ASSIGN(value.target, ValueTensor::Open(*files.target));
     value.target_view = value.target->view();
   }
-  if (!files.golden.empty()) {
-    PL_TRY_ASSIGN(value.golden_key, ContentKey(files.golden));
-    PL_TRY_ASSIGN(value.golden, ValueFile::Open(files.golden));
+  if (files.golden) {
+    PL_TRY_ASSIGN(value.golden_key, ContentKey(*files.golden));
+    PL_TRY_ASSIGN(value.golden, ValueTensor::Open(*files.golden));
     value.golden_view = value.golden->view();
   }
   if (!value.has_both()) {
@@ -107,8 +108,7 @@ class ValuePasses {
       : value_(value), context_(context) {}
 
   Result<std::shared_ptr<const Distribution>> Of(bool of_target) const {
-    const std::string key =
-        "distribution\n" + (of_target ? value_.target_key : value_.golden_key);
+    const std::string key = "distribution\n" + (of_target ? value_.target_key : value_.golden_key);
     return Kept<Distribution>(
         key,
         [&] {
@@ -161,7 +161,7 @@ class ValuePasses {
 
 // ---- pieces of answers ----
 
-void AddSideHead(const ValueFile& side, JsonAnswer& out) {
+void AddSideHead(const ValueTensor& side, JsonAnswer& out) {
   out.Key("dtype").Text(InfoOf(side.dtype()).name);
   out.Key("shape").Integers(std::span<const int64_t>(side.sizes()));
 }
@@ -191,7 +191,7 @@ void AddMoments(const Distribution& of, JsonAnswer& out) {
 template <class Add>
 Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
   for (const bool of_target : {true, false}) {
-    const std::optional<ValueFile>& side = of_target ? value.target : value.golden;
+    const std::optional<ValueTensor>& side = of_target ? value.target : value.golden;
     out.Key(of_target ? "target" : "golden");
     if (!side) {
       out.Null();
@@ -209,7 +209,8 @@ Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
 }
 
 Status AddHeads(const OpenValue& value, JsonAnswer& out) {
-  return AddSides(value, [](bool, const ValueFile&) -> Status { return {}; }, out);
+  return AddSides(
+      value, [](bool, const ValueTensor&) -> Status { return {}; }, out);
 }
 
 void AddMetric(std::string_view name, const Metric& metric, JsonAnswer& out) {
@@ -256,7 +257,7 @@ Status AddDifference(const ValuePasses& passes, JsonAnswer& out) {
 }
 
 Status AnswerStats(const ValuePasses& passes, const Parameters&, JsonAnswer& out) {
-  const auto add = [&](bool of_target, const ValueFile&) -> Status {
+  const auto add = [&](bool of_target, const ValueTensor&) -> Status {
     PL_TRY_ASSIGN(const auto distribution, passes.Of(of_target));
     AddCounts(*distribution, out);
     AddMoments(*distribution, out);
@@ -300,7 +301,10 @@ void AddBins(std::string_view name, const OctaveCounts& counts, JsonAnswer& out)
 
 void AddUlp(const std::vector<uint64_t>& ulp, JsonAnswer& out) {
   out.Key("ulp");
-  if (ulp.empty()) return out.Null();
+  if (ulp.empty()) {
+    out.Null();
+    return;
+  }
   out.Open('{');
   out.Key("edges").Open('[');
   out.Integer(0);
@@ -338,13 +342,13 @@ void AddErrors(const ErrorCounts& errors, JsonAnswer& out) {
 Status AnswerHistogram(const ValuePasses& passes, const Parameters& parameters, JsonAnswer& out) {
   PL_TRY_ASSIGN(const BinScale scale, ScaleOf(parameters));
   PL_TRY_ASSIGN(const BinEdges edges, CommonEdges(passes, scale));
-  const auto add = [&](bool of_target, const ValueFile& side) -> Status {
+  const auto add = [&](bool of_target, const ValueTensor& side) -> Status {
     PL_TRY_ASSIGN(const auto distribution, passes.Of(of_target));
     AddCounts(*distribution, out);
     BinCounts counts;
     if (!edges.empty()) {
-      PL_TRY_ASSIGN(
-          counts, CountBins(ElementReader(side.view()), *distribution, edges, passes.cancel()));
+      PL_TRY_ASSIGN(counts,
+                    CountBins(ElementReader(side.view()), *distribution, edges, passes.cancel()));
     }
     out.Key("counts").Integers(std::span<const uint64_t>(counts));
     return {};
@@ -451,12 +455,18 @@ Result<Plane> PlaneOf(const Parameters& parameters, const Shape& shape) {
   if (plane.column_axis) {
     PL_TRY_ASSIGN(plane.columns, RangeOf(parameters, "columns", shape[*plane.column_axis]));
   }
+  constexpr int64_t kDefault = 256;
+  PL_TRY_ASSIGN(const int64_t width, parameters.Number("width", kDefault, 1, kMostCells));
+  PL_TRY_ASSIGN(const int64_t height, parameters.Number("height", kDefault, 1, kMostCells));
+  plane.width = static_cast<size_t>(width);
+  plane.height = static_cast<size_t>(height);
   return plane;
 }
 
 Result<PlaneSide> SideOf(const Parameters& parameters, const OpenValue& value) {
   const std::string_view side = parameters.Text("side");
-  const bool is_target = side == "target" || (side.empty() && !value.is_comparable() && value.target);
+  const bool is_target =
+      side == "target" || (side.empty() && !value.is_comparable() && value.target);
   if (is_target && value.target) return PlaneSide::kTarget;
   if ((side == "golden" || (side.empty() && !value.target)) && value.golden) {
     return PlaneSide::kGolden;
@@ -483,8 +493,8 @@ void AddPlane(const Plane& plane, JsonAnswer& out) {
   }
   out.Close(']');
   out.Key("rows").Integers(std::span<const int64_t>(std::array{plane.rows.begin, plane.rows.end}));
-  out.Key("columns")
-      .Integers(std::span<const int64_t>(std::array{plane.columns.begin, plane.columns.end}));
+  out.Key("columns").Integers(
+      std::span<const int64_t>(std::array{plane.columns.begin, plane.columns.end}));
 }
 
 void AddCells(const PooledPlane& pooled, bool is_difference, JsonAnswer& out) {
@@ -510,17 +520,13 @@ void AddCells(const PooledPlane& pooled, bool is_difference, JsonAnswer& out) {
 Status AnswerSlice(const ValuePasses& passes, const Parameters& parameters, JsonAnswer& out) {
   const OpenValue& value = passes.value();
   PL_TRY_ASSIGN(const PlaneSide side, SideOf(parameters, value));
-  const ValueFile& shown = side == PlaneSide::kGolden ? *value.golden : *value.target;
-  constexpr int64_t kDefault = 256;
-  PL_TRY_ASSIGN(const int64_t width, parameters.Number("width", kDefault, 1, kMostCells));
-  PL_TRY_ASSIGN(const int64_t height, parameters.Number("height", kDefault, 1, kMostCells));
+  const ValueTensor& shown = side == PlaneSide::kGolden ? *value.golden : *value.target;
   PL_TRY_ASSIGN(const Plane plane, PlaneOf(parameters, shown.sizes()));
   const bool is_difference = side == PlaneSide::kDifference;
   PooledPlane pooled;
   pooled.is_exact = true;
   if (shown.elements() > 0) {
-    PL_TRY_ASSIGN(pooled, PoolPlane(value.sides(), side, plane, static_cast<size_t>(height),
-                                    static_cast<size_t>(width), passes.cancel()));
+    PL_TRY_ASSIGN(pooled, PoolPlane(value.sides(), side, plane, passes.cancel()));
   }
   PL_TRY(AddHeads(value, out));
   out.Key("side").Text(is_difference                ? "difference"
@@ -567,9 +573,13 @@ void AddWorst(const OpenValue& value, uint64_t flat, JsonAnswer& out) {
   out.Open('{');
   AddIndex(flat, value.any().sizes(), out);
   for (const bool of_target : {true, false}) {
-    const std::optional<ValueFile>& side = of_target ? value.target : value.golden;
+    const std::optional<ValueTensor>& side = of_target ? value.target : value.golden;
     out.Key(of_target ? "target" : "golden");
-    side ? AddElement(ElementReader(side->view()), flat, out) : out.Null();
+    if (side) {
+      AddElement(ElementReader(side->view()), flat, out);
+    } else {
+      out.Null();
+    }
   }
   if (value.has_both()) {
     ElementPair pair;
@@ -598,10 +608,10 @@ Status AnswerTopk(const ValuePasses& passes, const Parameters& parameters, JsonA
   if (!by.empty() && by != "absolute" && by != "relative") {
     return Faulty("by", "absolute or relative", by);
   }
-  PL_TRY_ASSIGN(const std::vector<uint64_t> worst,
-                WorstElements(value.sides(),
-                              by == "relative" ? WorstBy::kRelative : WorstBy::kAbsolute,
-                              static_cast<size_t>(count), passes.cancel()));
+  PL_TRY_ASSIGN(
+      const std::vector<uint64_t> worst,
+      WorstElements(value.sides(), by == "relative" ? WorstBy::kRelative : WorstBy::kAbsolute,
+                    static_cast<size_t>(count), passes.cancel()));
   PL_TRY(AddHeads(value, out));
   out.Key("by").Text(by.empty() ? "absolute" : by);
   out.Key("worst").Open('[');

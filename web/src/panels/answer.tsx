@@ -27,7 +27,7 @@ export function Answer(props: AnswerProps) {
         <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}>
           <bdi>{line || say("app.name")}</bdi>
         </button>
-        {rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
+        {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (
           <button class="more" aria-expanded={isWhole} title={say("answer.all")} onClick={() => setWhole(!isWhole)}>
             <span aria-hidden="true">{isWhole ? "▴" : "▾"}</span><span class="heard">{say("answer.all")}</span>
@@ -35,6 +35,13 @@ export function Answer(props: AnswerProps) {
         )}
         <CountChips session={session} say={say} onQuery={props.onQuery} />
       </div>
+      {first && !isWhole && (
+        <p class="second">
+          {first.cause_text && <><bdi>{say("answer.cause", first.cause, first.confidence, first.cause_text)}</bdi> · </>}
+          <bdi>{first.what}</bdi>
+        </p>
+      )}
+      {first?.stack_line && !isWhole && <p class="second mono"><bdi>{first.stack_line}</bdi></p>}
       {isWhole && <pre class="answer-rest">{lines.join("\n")}</pre>}
       <div class="paths">
         <span>{say("side.target")}</span> <bdi title={target}>{target}</bdi>

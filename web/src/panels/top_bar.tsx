@@ -90,7 +90,7 @@ export function TopBar(props: BarProps) {
             onQuery={(q) => props.onGo({ q })} />
         </>
       )}
-      {!session && <span class="grow" />}
+      {!place && <span class="grow" />}
       <div class="tools">
         {session && <button onClick={props.onShare} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
         {session && <button onClick={props.onExport}>{say("bar.export")}</button>}

@@ -1,18 +1,11 @@
 // The answer of a report with its facts, and how many rows have which verdict.
 import { formatCount } from "../format";
 import type { Say } from "../texts";
-import type { FileDataset } from "./file_dataset";
+import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
-import type { Certainty, FirstCall, RankPlace } from "./report_data";
+import type { Certainty, FirstCall } from "./report_data";
 import { VERDICTS } from "./value_rows";
 import { levelOf, verdictKey } from "./verdict_mark";
-
-// "step 2 rank 3", as the parts of a page are labelled; a run without numbers by the end of its path.
-export function rankLabel(rank: RankPlace & { readonly target?: string | null; readonly golden?: string | null }): string {
-  const path = rank.target ?? "" ? rank.target : rank.golden;
-  const name = rank.rank !== null ? `rank ${rank.rank}` : ((path ?? "").split("/").pop() || "rank");
-  return rank.step === null ? name : `step ${rank.step} ${name}`;
-}
 
 export function AnswerCard(props: { readonly say: Say; readonly data: FileDataset; readonly part: Part }) {
   const { say, data, part } = props;

@@ -2,7 +2,7 @@
 // answer over all ranks, plots of elements, rows.
 import type { LocalDataset, LocalDetails } from "../local_api";
 import { decode, type Decoder } from "../decode";
-import { success, type Result } from "../result";
+import { failure, success, type Result } from "../result";
 import { lowerBound } from "../tree";
 import { FLAG, type FirstRow, type FirstWrong, type Level, type Meta, type NodeRow, type NodeType, type OverSteps, type Place, type Scalar, type Side } from "../types";
 import { linesOf, unpack, type PackedLine } from "./packed";
@@ -10,7 +10,10 @@ import { Part, type SideNodes } from "./part";
 import { callData, endData, pageHead, partData, rowBlock, treeData, type FirstCall, type PageHead, type RankPlace } from "./report_data";
 import { isTensor, pairOf, rowsOf, VERDICTS, type ValueRow } from "./value_rows";
 
+// Member of Meta.facts that tells that a page has a report.
+export const REPORT_FACT = "report";
 const NONE = -1;
+const VERSION = 2;
 // Of plumbline::vis::NodeType.
 const TYPES: ReadonlyMap<number, NodeType> = new Map<number, NodeType>([[0, "module"], [1, "api"], [8, "fused"], [9, "group"]]);
 
@@ -63,8 +66,12 @@ export class FileDataset implements LocalDataset {
       const got = await unpack(line ?? { kind: "nothing", letters: "" });
       return got.ok ? decode(decoder, got.value, line?.kind ?? "") : got;
     };
+    if (lines[0]?.kind !== "page") return failure("damaged", "There are no data in this file. Write the file again.");
     const head = await ask(lines[0], pageHead);
     if (!head.ok) return head;
+    if (head.value.version !== VERSION) {
+      return failure("version", `The data of this file are of version ${head.value.version}; the page reads version ${VERSION}.`);
+    }
     const packed: PackedPart[] = [];
     for (const of of partsOf(lines.slice(1))) {
       const one = (kind: string): PackedLine | undefined => of.find((line) => line.kind === kind);
@@ -75,6 +82,7 @@ export class FileDataset implements LocalDataset {
       if (!part.ok || !tree.ok || !calls.ok || !end.ok) continue;
       packed.push({ part: new Part(part.value, tree.value, calls.value, end.value), rows: of.filter((line) => line.kind === "rows") });
     }
+    if (packed.length === 0 || packed.length !== head.value.parts) return failure("damaged", "The data of this file are cut. Write the file again.");
     return success(new FileDataset(head.value, packed));
   }
 
@@ -101,7 +109,7 @@ export class FileDataset implements LocalDataset {
     return success(null);
   }
 
-  placeOfId(id: number): number {
+  placeOf(id: number): number {
     return this.#beginOf(id) >> 1;
   }
   // The node of a call: the target's, or the golden one where the target has none; -1: left out.
@@ -154,22 +162,24 @@ export class FileDataset implements LocalDataset {
     };
   }
 
-  details(id: number): LocalDetails | null {
+  async details(id: number): Promise<LocalDetails | null> {
     const where = this.#where(id);
     const { part } = where;
+    await this.loadRows(where.place);
     const call = this.#callOf(where);
     const rows = part.rows?.get(call) ?? [];
     if (call >= 0 && rows.length === 0 && (part.calls.rows[call] ?? 0) > 0) return null;
     const reason = part.unmatchedText(call);
     const { mode } = part.data.header;
+    const hidden = where.nodes.data.hidden[where.at] ?? 0;
     return {
       stack: part.stackOf(call),
       golden_stack: [],
       pairing: part.pairingText(call),
       verdict: call < 0 ? "" : (VERDICTS[part.calls.verdicts[call] ?? 4] ?? ""),
       reason,
-      reason_text: reason === "" ? "" : part.reasonText(reason),
-      merge: [],
+      reason_text: reason === "" ? whyOf(part, rows) : part.reasonText(reason),
+      merge: hidden > 0 ? [`${hidden} calls within were left out of this file`] : [],
       values: rows.map((row) => pairOf(row, mode, part.data.reasons)),
     };
   }
@@ -274,7 +284,7 @@ export class FileDataset implements LocalDataset {
       has_tensors: false,
       places,
       notes: this.#notes(),
-      facts: { report: true },
+      facts: { [REPORT_FACT]: true },
     };
   }
 
@@ -310,8 +320,12 @@ export class FileDataset implements LocalDataset {
 
   #notes(): readonly string[] {
     const labelled = (part: Part, text: string): string => (part.data.label === "" ? text : `${part.data.label}: ${text}`);
+    const { overview } = this.head;
+    const lost = (overview?.ranks ?? []).filter(({ state }) => state === "missing" || state === "failed").map((rank) =>
+      `${rankLabel(rank)}: ${rank.state === "missing" ? "not on both sides, not compared" : `not compared: ${rank.error ?? ""}`}`);
     return [
-      ...(this.head.overview?.notes ?? []),
+      ...lost,
+      ...(overview?.notes ?? []),
       ...this.parts.flatMap((part) =>
         [...part.data.header.warnings, ...part.tree.notes, ...leftOut(part)].map((text) => labelled(part, text))),
     ];
@@ -364,7 +378,20 @@ function numberOf(value: Scalar | null | undefined): number | null {
   return typeof value === "number" ? value : null;
 }
 
+// "step 2 rank 3", as the parts of a page are labelled; a run without numbers by the end of its path.
+export function rankLabel(rank: RankPlace & { readonly target?: string | null; readonly golden?: string | null }): string {
+  const path = (rank.target ?? "") === "" ? (rank.golden ?? "") : (rank.target ?? "");
+  const name = rank.rank !== null ? `rank ${rank.rank}` : (path.split("/").pop() || "rank");
+  return rank.step === null ? name : `step ${rank.step} ${name}`;
+}
+
 const short = (value: number): string => (value === 0 ? "0" : String(Number(value.toPrecision(3))));
+
+// The reason of the worst row that is suspicious or broken.
+function whyOf(part: Part, rows: readonly ValueRow[]): string {
+  const [worst] = rows.filter(({ verdict }) => verdict === 2 || verdict === 3).sort((a, b) => b.verdict - a.verdict);
+  return worst ? `${worst.item}: ${part.reasonText(worst.reason)}` : "";
+}
 
 function whyWrong(part: Part, call: number): string {
   const error = known(part.calls.errors[call]), inputs = known(part.calls.input_errors[call]);

@@ -77,6 +77,7 @@ export class Part {
   rows: ReadonlyMap<number, readonly ValueRow[]> | null = null;
   readonly #unmatched: ReadonlyMap<number, string>;
   readonly #pairings: ReadonlyMap<number, string>;
+  readonly #foreign: ReadonlySet<number>;
 
   constructor(data: PartData, tree: TreeData, calls: CallData, end: EndData) {
     this.data = data;
@@ -87,6 +88,7 @@ export class Part {
     this.golden = new SideNodes(tree.golden);
     this.#unmatched = textsOf(calls, calls.unmatched);
     this.#pairings = textsOf(calls, calls.pairings);
+    this.#foreign = new Set(calls.foreign);
     calls.target.forEach((node, call) => this.#place(this.target, node, call));
     calls.golden.forEach((node, call) => this.#place(this.golden, node, call));
     this.#judge();
@@ -127,6 +129,12 @@ export class Part {
   stackOf(call: number): readonly string[] {
     const list = this.calls.lists[this.calls.stacks[call] ?? NONE] ?? [];
     return list.map((frame) => this.calls.frames[frame] ?? "");
+  }
+
+  // Which frames of that stack are not the user's.
+  foreignOf(call: number): readonly number[] {
+    const list = this.calls.lists[this.calls.stacks[call] ?? NONE] ?? [];
+    return [...list.keys()].filter((i) => this.#foreign.has(list[i] ?? NONE));
   }
 
   // The call that the answer names; -1: none, or not one of this page.

@@ -34,7 +34,7 @@ export function Plot(props: {
     bottom,
   };
   return (
-    <svg class="plot" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={props.title}>
+    <svg class="report-plot" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={props.title}>
       {ticksOf(y).map((at) => (
         <g key={`y${at}`}>
           <line class="tick" x1={LEFT} x2={width - RIGHT} y1={scales.y(at)} y2={scales.y(at)} />

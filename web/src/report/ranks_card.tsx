@@ -1,8 +1,7 @@
 // Several ranks or steps: a line for each, and where each goes wrong.
 import { formatCount } from "../format";
 import type { Say } from "../texts";
-import { rankLabel } from "./answer_card";
-import type { FileDataset } from "./file_dataset";
+import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
 import type { GrowthPoint, Overview, RankLine } from "./report_data";
 import { VERDICT_COUNT, VerdictMark, verdictKey, levelOf } from "./verdict_mark";
@@ -91,7 +90,7 @@ function Strips(props: RanksProps) {
         {Array.from({ length: VERDICT_COUNT }, (_, i) => <VerdictMark key={i} verdict={i} say={say} />)}
         <span><span class="bar-key" />{say("report.strip-first")}</span>
       </div>
-      <svg class="plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={say("report.strips")}>
+      <svg class="report-plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={say("report.strips")}>
         {parts.map((part, i) => {
           const top = ABOVE + i * line;
           const firstCall = part.firstCall();

@@ -5,6 +5,7 @@ import type { Say, TextKey } from "../texts";
 import { VirtualRows } from "../virtual_rows";
 import type { Part } from "./part";
 import { bothOf, METRICS, ROLES, VERDICTS, type ValueRow } from "./value_rows";
+import { RowDetail } from "./row_detail";
 import { VerdictMark } from "./verdict_mark";
 
 export interface RowTableProps {
@@ -14,6 +15,7 @@ export interface RowTableProps {
   readonly rows: readonly ValueRow[];
   readonly chosen: ValueRow | null;
   readonly onRow: (row: ValueRow) => void;
+  readonly onOpen: (row: ValueRow) => void;
 }
 
 interface Column {
@@ -80,21 +82,24 @@ export function RowTable(props: RowTableProps) {
   };
   const { rows: here, row_total: total } = part.end;
   return (
-    <section class="report-section">
+    <section class="report-section" id="report-rows">
       <h2>{say("report.rows")}</h2>
       <Filters say={say} filter={filter} onFilter={setFilter} />
-      <div class="report-grid">
-        <div class="report-grid-inner">
-          <div class="report-line head" style={{ gridTemplateColumns: template }}>
-            {columns.map(({ title, isNumber }, i) => (
-              <button key={i} class={isNumber ? "plain number" : "plain"} aria-pressed={sort?.column === i} onClick={() => turn(i)}>
-                {title}{sort?.column === i ? (sort.isDown ? " ▾" : " ▴") : ""}
-              </button>
-            ))}
+      <div class="report-split">
+        <div class="report-grid">
+          <div class="report-grid-inner">
+            <div class="report-line head" style={{ gridTemplateColumns: template }}>
+              {columns.map(({ title, isNumber }, i) => (
+                <button key={i} class={isNumber ? "plain number" : "plain"} aria-pressed={sort?.column === i} onClick={() => turn(i)}>
+                  {title}{sort?.column === i ? (sort.isDown ? " ▾" : " ▴") : ""}
+                </button>
+              ))}
+            </div>
+            <VirtualRows count={shown.length} height={HEIGHT} label={say("report.rows")} focus={props.chosen ? shown.indexOf(props.chosen) : -1}
+              row={(i) => <Line {...props} row={shown[i]} columns={columns} template={template} />} />
           </div>
-          <VirtualRows count={shown.length} height={HEIGHT} label={say("report.rows")} focus={props.chosen ? shown.indexOf(props.chosen) : -1}
-            row={(i) => <Line {...props} row={shown[i]} columns={columns} template={template} />} />
         </div>
+        <RowDetail say={say} part={part} row={props.chosen} onOpen={props.onOpen} />
       </div>
       <p class="dim report-row-note">
         {say("report.rows-shown", formatCount(shown.length), formatCount(rows.length))}{" "}

@@ -52,7 +52,7 @@ function scalarOf(cell: unknown): Scalar | null {
 
 function statisticsOf(cell: unknown): readonly (Scalar | null)[] | null {
   if (!Array.isArray(cell)) return null;
-  if (cell[0] === "f" && cell.length === 5) return cell.slice(1).map((number) => Math.fround(numberOf(number, NaN)));
+  if (cell[0] === "f" && cell.length === 5) return cell.slice(1).map((number) => Math.fround(errorOf(number) ?? NaN));
   return cell.map(scalarOf);
 }
 

@@ -92,7 +92,8 @@ export class GraphLayout {
   #arrange(id: number, version: number): Frame {
     const branch = this.#tree.branch(id);
     if (!branch) return EMPTY;
-    const columns = Math.max(LEAST_COLUMNS, Math.round(Math.sqrt(branch.total / ASPECT)));
+    const isLong = (branch.total / LEAST_COLUMNS) * (CELL.height + CELL.gap) > STACKED;
+    const columns = isLong ? Math.max(LEAST_COLUMNS, Math.round(Math.sqrt(branch.total / ASPECT))) : LEAST_COLUMNS;
     const segments: Segment[] = [];
     let y = TITLE;
     let next = 0;

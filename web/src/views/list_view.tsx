@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { formatCount, formatError } from "../format";
 import { Hits } from "../hits";
-import { LevelMark } from "../marks";
+import { ChangeMark, LevelMark } from "../marks";
 import type { State } from "../state";
 import type { Context, View, ViewKind } from "../view";
 import { VirtualRows } from "../virtual_rows";
@@ -84,7 +84,7 @@ class ListView implements View {
         <span class="number dim">{row.order}</span>
         <LevelMark level={row.level} say={say} withWord />
         <bdi>{row.name}</bdi>
-        <span class="dim">{row.overflow === "" ? "" : say(`overflow.${row.overflow}`)}</span>
+        <span class="dim">{row.overflow === "" ? "" : say(`overflow.${row.overflow}`)} <ChangeMark change={row.change} say={say} /></span>
         <span class="number">{formatError(row.input_error)}</span>
         <span class="number">{formatError(row.error)}</span>
       </button>

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { formatError, shortName } from "../format";
 import { actionOf } from "../keys";
-import { InsideMark, LevelMark, overflowKey } from "../marks";
+import { ChangeMark, InsideMark, LevelMark, overflowKey } from "../marks";
 import { NO_STATE, type State } from "../state";
 import type { Tree } from "../tree";
 import { FLAG, type NodeRow, type Side } from "../types";
@@ -95,6 +95,7 @@ class OutlineView implements View {
           }}>{row.children === 0 ? "" : isOpen ? "▼" : "▶"}</span>
           <LevelMark level={row.level} say={say} />
           <bdi>{shortName(row.name, row.type)}{marksOf(row)}</bdi>
+          <ChangeMark change={row.change} say={say} />
           {row.overflow !== "" && <span class="badge">{say(overflowKey(row.overflow))}</span>}
           {(row.flags & FLAG.recomputed) !== 0 && <span class="badge">{say("flag.recomputed")}</span>}
         </span>

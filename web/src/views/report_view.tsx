@@ -5,7 +5,7 @@ import { render } from "preact";
 import { fileDataOf } from "../file_api";
 import { AnswerCard, Counts } from "../report/answer_card";
 import { EvidenceCard } from "../report/evidence_card";
-import type { FileDataset } from "../report/file_dataset";
+import { REPORT_FACT, type FileDataset } from "../report/file_dataset";
 import { GrowthCard } from "../report/growth_card";
 import type { Part } from "../report/part";
 import { RanksCard } from "../report/ranks_card";
@@ -35,14 +35,12 @@ class ReportView implements View {
   }
 
   show(_state: State): void {
-    const { place, selected } = this.#context.session;
+    const { place } = this.#context.session;
     if (place !== this.#place) {
       this.#place = place;
       this.#rows = this.#chosen = null;
       void this.#load(place);
     }
-    const isOther = this.#chosen !== null && selected !== null && this.#data?.idOfCall(place, this.#chosen.call) !== selected.id;
-    if (isOther) this.#chosen = null;
     this.#draw();
   }
 
@@ -58,8 +56,12 @@ class ReportView implements View {
     const loaded = await this.#data?.loadRows(place);
     if (place !== this.#place) return;
     this.#failure = loaded && !loaded.ok ? loaded.error.message : "";
-    const rows = this.#part()?.rows ?? new Map<number, readonly ValueRow[]>();
+    const part = this.#part();
+    const rows = part?.rows ?? new Map<number, readonly ValueRow[]>();
     this.#rows = [...rows.keys()].sort((a, b) => a - b).flatMap((call) => rows.get(call) ?? []);
+    const first = part?.data.header.first_wrong_call;
+    const of = first ? (rows.get(part.firstCall()) ?? []) : [];
+    this.#chosen = of.find((row) => first?.item === `${first?.name}.${row.item}`) ?? of[0] ?? this.#rows[0] ?? null;
     this.#draw();
   }
 
@@ -69,15 +71,22 @@ class ReportView implements View {
 
   #choose(row: ValueRow): void {
     this.#chosen = row;
-    this.#selectCall(this.#place, row.call, row.item);
+    this.#draw();
   }
 
-  #selectCall(place: number, call: number, param = ""): void {
-    const id = this.#data?.idOfCall(place, call) ?? -1;
-    if (!this.#data || id < 0) return;
-    this.#context.select(this.#data.row(id));
-    if (param !== "") this.#context.go({ param }, { replace: true });
-    this.#draw();
+  // The worst output of a call, in the table of all rows.
+  #showCall(call: number): void {
+    const rows = this.#part()?.rows?.get(call) ?? [];
+    const outputs = rows.filter((row) => row.role >= 2);
+    const [row] = [...(outputs.length > 0 ? outputs : rows)].sort((a, b) => Number(b.verdict === 3) - Number(a.verdict === 3));
+    if (!row) return;
+    this.#choose(row);
+    this.#box.querySelector("#report-rows")?.scrollIntoView({ block: "start" });
+  }
+
+  #open(row: ValueRow): void {
+    const id = this.#data?.idOfCall(this.#place, row.call) ?? -1;
+    if (this.#data && id >= 0) this.#context.select(this.#data.row(id), "graph");
   }
 
   #draw(): void {
@@ -92,7 +101,7 @@ class ReportView implements View {
         <AnswerCard say={say} data={data} part={part} />
         {overview && (
           <RanksCard say={say} data={data} overview={overview} place={this.#place} onPlace={(place) => this.#goTo(place)}
-            onCall={(place, call) => this.#selectCall(place, call)} />
+            onCall={(place) => this.#goTo(place)} />
         )}
         {overview && <h2 class="of-part">{part.data.label}: <bdi>{part.data.answer[0]}</bdi></h2>}
         <Counts say={say} part={part} />
@@ -101,8 +110,8 @@ class ReportView implements View {
           <>
             <EvidenceCard say={say} part={part} rowsOf={rowsOf} onRow={onRow} />
             <GrowthCard say={say} part={part} others={data.parts.filter((other) => other !== part)} rowsOf={rowsOf}
-              onCall={(call) => this.#selectCall(this.#place, call)} />
-            <RowTable say={say} part={part} rows={this.#rows} chosen={this.#chosen} onRow={onRow} />
+              onCall={(call) => this.#showCall(call)} />
+            <RowTable say={say} part={part} rows={this.#rows} chosen={this.#chosen} onRow={onRow} onOpen={(row) => this.#open(row)} />
           </>
         )}
         {this.#notes()}
@@ -143,7 +152,8 @@ class ReportView implements View {
 export const REPORT_VIEW: ViewKind = {
   key: "report",
   title: "view.report",
-  shortcut: "0",
-  appliesTo: (meta) => meta.facts["report"] === true,
+  shortcut: "",
+  isWhole: true,
+  appliesTo: (meta) => meta.facts[REPORT_FACT] === true,
   create: (root, context) => new ReportView(root, context),
 };
