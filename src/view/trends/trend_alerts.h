@@ -38,7 +38,7 @@ class TrendWatch {
   [[nodiscard]] std::optional<TrendAlert> Judge(double value) const;
 
   size_t window_;
-  size_t next_ = 0;            // place of the oldest one, once the window is full
+  size_t next_ = 0;             // place of the oldest one, once the window is full
   std::vector<double> values_;  // the last finite ones
 };
 

@@ -77,9 +77,9 @@ Result<std::vector<int64_t>> IntegersOf(const Asked& asked, std::string_view nam
     int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc() || end != word.data() + word.size()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: expected whole numbers by comma, got '{}'", name,
-                               word.substr(0, 40)));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: expected whole numbers by comma, got '{}'", name, word.substr(0, 40)));
     }
     numbers.push_back(number);
   }
@@ -160,9 +160,8 @@ Status AnswerMeta(const Asked& asked, JsonAnswer& out) {
   out.Key("steps").Integers(std::span<const int64_t>(contents.steps));
   out.Key("exact_steps").Truth(contents.has_exact_steps);
   const std::string_view name = asked.parameters.Text("metric");
-  const auto metric = std::ranges::find_if(contents.metrics, [&](const TrendMetric& each) {
-    return name.empty() || each.name == name;
-  });
+  const auto metric = std::ranges::find_if(
+      contents.metrics, [&](const TrendMetric& each) { return name.empty() || each.name == name; });
   if (metric == contents.metrics.end()) {
     if (!name.empty()) return asked.reader.Column(name, "").error();
     out.Key("metric").Null();
@@ -180,8 +179,8 @@ Status AnswerMeta(const Asked& asked, JsonAnswer& out) {
 struct HeatAxis {
   std::string_view kind;
   uint64_t total = 0, offset = 0;
-  std::vector<int64_t> numbers;       // ranks or steps
-  std::vector<TrendTarget> targets;   // modules
+  std::vector<int64_t> numbers;      // ranks or steps
+  std::vector<TrendTarget> targets;  // modules
   [[nodiscard]] size_t size() const { return targets.empty() ? numbers.size() : targets.size(); }
 };
 
@@ -192,7 +191,8 @@ Result<HeatAxis> NumberAxis(const Asked& asked, std::string_view kind, char name
   axis.kind = kind;
   axis.total = all.size();
   PL_TRY_ASSIGN(axis.offset, NaturalOf(asked, fmt::format("{}_offset", name), 0, kLargest));
-  PL_TRY_ASSIGN(const uint64_t limit, NaturalOf(asked, fmt::format("{}_limit", name), 200, kMostHeat));
+  PL_TRY_ASSIGN(const uint64_t limit,
+                NaturalOf(asked, fmt::format("{}_limit", name), 200, kMostHeat));
   const uint64_t begin = std::min<uint64_t>(axis.offset, all.size());
   const uint64_t end = begin + std::min<uint64_t>(limit, all.size() - begin);
   axis.numbers.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -205,8 +205,7 @@ Result<HeatAxis> ModuleAxis(const Asked& asked, int64_t metric) {
   axis.kind = "module";
   PL_TRY_ASSIGN(axis.offset, NaturalOf(asked, "y_offset", 0, kLargest));
   PL_TRY_ASSIGN(const uint64_t limit, NaturalOf(asked, "y_limit", 200, kMostHeat));
-  PL_TRY_ASSIGN(TargetPage page,
-                asked.reader.Targets(FilterOf(asked, metric), axis.offset, limit));
+  PL_TRY_ASSIGN(TargetPage page, asked.reader.Targets(FilterOf(asked, metric), axis.offset, limit));
   axis.total = page.total;
   axis.targets = std::move(page.targets);
   return axis;
@@ -328,9 +327,9 @@ Result<HeatMap> MakeHeat(const Asked& asked) {
     PL_TRY_ASSIGN(map.y, ModuleAxis(asked, column.metric));
     PL_TRY(source.Select(map.y.targets));
   } else {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("dimension: expected step, rank or module, got '{}'",
-                             dimension.substr(0, 40)));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("dimension: expected step, rank or module, got '{}'", dimension.substr(0, 40)));
   }
   PL_TRY(NeedRoom(map));
   map.cells.resize(map.x.size() * map.y.size());
@@ -429,8 +428,7 @@ Status SelectTargets(const Asked& asked, int64_t metric, LineRequest& request) {
     request.targets.push_back(target);
   }
   std::ranges::sort(request.targets, {}, &TrendTarget::id);
-  const auto [begin, end] =
-      std::ranges::unique(request.targets, {}, &TrendTarget::id);
+  const auto [begin, end] = std::ranges::unique(request.targets, {}, &TrendTarget::id);
   request.targets.erase(begin, end);
   request.series_total = request.targets.size();
   return {};
@@ -590,8 +588,7 @@ Status AnswerAlerts(const Asked& asked, JsonAnswer& out) {
   PL_TRY_ASSIGN(const int64_t window, asked.parameters.Number("window", 20, 5, 10'000));
   PL_TRY_ASSIGN(const uint64_t offset, NaturalOf(asked, "offset", 0, kLargest));
   PL_TRY_ASSIGN(const uint64_t limit, NaturalOf(asked, "limit", 100, kMostTargets));
-  PL_TRY_ASSIGN(const FoundAlerts found,
-                FindAlerts(asked, column, static_cast<size_t>(window)));
+  PL_TRY_ASSIGN(const FoundAlerts found, FindAlerts(asked, column, static_cast<size_t>(window)));
   out.Key("rule").Text(TrendRule(static_cast<size_t>(window)));
   out.Key("total").Integer(found.total);
   out.Key("alerts").Open('[');

@@ -41,7 +41,8 @@ Status CheckHead(const std::string& path) {
                  fmt::format("{}: is no SQLite database (expected a .trend.db of data2db)", path));
   }
   const std::string_view view = head;
-  const uint64_t page_size = BigEndian(view.substr(16, 2)) == 1 ? 65536 : BigEndian(view.substr(16, 2));
+  const uint64_t page_size =
+      BigEndian(view.substr(16, 2)) == 1 ? 65536 : BigEndian(view.substr(16, 2));
   const uint64_t pages = BigEndian(view.substr(28, 4));
   const bool counts_pages = view.substr(24, 4) == view.substr(92, 4);
   if (counts_pages && bytes < page_size * pages) {
@@ -57,15 +58,17 @@ bool HasContents(const std::string& path) {
 }
 
 Error BusyError(const std::string& path, const Error& reason) {
-  return Error(ErrorCode::kIo,
-               fmt::format("{}: another program is writing it, or was ended while it did. Try again "
-                           "when it is done ({})",
-                           path, reason.message()));
+  return Error(
+      ErrorCode::kIo,
+      fmt::format("{}: another program is writing it, or was ended while it did. Try again "
+                  "when it is done ({})",
+                  path, reason.message()));
 }
 
 std::string Quoted(std::string_view name) {
   std::string text = "\"";
-  for (const char letter : name) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  for (const char letter : name)
+    text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
   return text + '"';
 }
 
@@ -169,9 +172,8 @@ Result<std::vector<std::string>> TrendReader::ColumnsOf(std::string_view table) 
 }
 
 Status TrendReader::ReadMetrics() {
-  for (const std::string_view table :
-       {"trend_data", "monitoring_targets", "monitoring_metrics", "monitoring_tags",
-        "tag_target_mapping", "global_stats"}) {
+  for (const std::string_view table : {"trend_data", "monitoring_targets", "monitoring_metrics",
+                                       "monitoring_tags", "tag_target_mapping", "global_stats"}) {
     PL_TRY_ASSIGN(const std::vector<std::string> columns, ColumnsOf(table));
     if (columns.empty()) {
       return Error(ErrorCode::kCorrupt,
@@ -185,8 +187,9 @@ Status TrendReader::ReadMetrics() {
     return std::ranges::find(kKeys, name) != kKeys.end();
   });
   PL_TRY_ASSIGN(const std::vector<std::string> told, ColumnsOf("global_stats"));
-  PL_TRY_ASSIGN(const sqlite::Statement statement,
-                database_->Prepare("SELECT metric_id, metric_name FROM monitoring_metrics ORDER BY 1"));
+  PL_TRY_ASSIGN(
+      const sqlite::Statement statement,
+      database_->Prepare("SELECT metric_id, metric_name FROM monitoring_metrics ORDER BY 1"));
   PL_TRY(ForRows(*database_, statement, [&](const sqlite::Statement& row) {
     contents_.metrics.push_back({IntegerAt(row, 0), TextAt(row, 1), {}});
     return true;
@@ -269,8 +272,8 @@ Result<TrendColumn> TrendReader::Column(std::string_view metric, std::string_vie
       return TrendColumn{each.id, std::string(statistic)};
     }
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("stat: {} has {}, got '{}'", metric,
-                             fmt::join(each.statistics, ", "), statistic.substr(0, 40)));
+                 fmt::format("stat: {} has {}, got '{}'", metric, fmt::join(each.statistics, ", "),
+                             statistic.substr(0, 40)));
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("metric: {} has {}, got '{}'", path_, fmt::join(names, ", "),
@@ -318,8 +321,8 @@ Result<TargetPage> TrendReader::Targets(const TargetFilter& filter, uint64_t off
 
 Result<std::optional<TrendTarget>> TrendReader::Target(int64_t id) {
   PL_TRY_ASSIGN(const sqlite::Statement select,
-                database_->Prepare(fmt::format("SELECT {} FROM monitoring_targets WHERE target_id = ?",
-                                               kTargetColumns)));
+                database_->Prepare(fmt::format(
+                    "SELECT {} FROM monitoring_targets WHERE target_id = ?", kTargetColumns)));
   sqlite3_bind_int64(select.get(), 1, id);
   std::optional<TrendTarget> found;
   PL_TRY(ForRows(*database_, select, [&](const sqlite::Statement& row) {
@@ -370,14 +373,14 @@ Result<std::string> TrendReader::ValueSql(const TrendColumn& column) const {
   std::vector<std::string> others;
   if (std::ranges::find(kOfValues, column.statistic) != kOfValues.end()) {
     for (const std::string_view other : kOfValues) {
-      if (std::ranges::find(statistics_, other) != statistics_.end()) others.push_back(Quoted(other));
+      if (std::ranges::find(statistics_, other) != statistics_.end())
+        others.push_back(Quoted(other));
     }
   }
   others.emplace_back("NULL");
   others.emplace_back("NULL");  // coalesce() takes two at least
-  return fmt::format(
-      "CASE WHEN {0} IS NOT NULL THEN {0} WHEN coalesce({1}) IS NULL THEN 'nan' END", name,
-      fmt::join(others, ", "));
+  return fmt::format("CASE WHEN {0} IS NOT NULL THEN {0} WHEN coalesce({1}) IS NULL THEN 'nan' END",
+                     name, fmt::join(others, ", "));
 }
 
 Result<std::vector<TrendNumber>> TrendReader::Values(const TrendColumn& column, int64_t rank,

@@ -114,9 +114,8 @@ class RankSearch {
   void EndPass() {
     for (Sought& sought : sought_) {
       const auto group = std::ranges::find(groups_, sought.prefix, &Group::prefix);
-      Descend(sought, [&](size_t digit) {
-        return group->counts[digit].load(std::memory_order_relaxed);
-      });
+      Descend(sought,
+              [&](size_t digit) { return group->counts[digit].load(std::memory_order_relaxed); });
     }
     ++digits_;
     MakeGroups();
@@ -138,7 +137,8 @@ class RankSearch {
   template <class CountOf>
   static void Descend(Sought& sought, const CountOf& count_of) {
     size_t digit = 0;
-    while (digit + 1 < kPatterns && sought.rank >= count_of(digit)) sought.rank -= count_of(digit++);
+    while (digit + 1 < kPatterns && sought.rank >= count_of(digit))
+      sought.rank -= count_of(digit++);
     sought.prefix = sought.prefix << 16 | digit;
   }
 
@@ -428,9 +428,9 @@ void FillFromTable(Distribution& result) {
   result.norm = std::sqrt(squares);
   for (size_t i = 0; i < kQuantiles.size(); ++i) {
     const QuantilePlace place = PlaceOf(kQuantiles[i], count);
-    result.quantiles[i] = Between(ValueAt(table, place.below),
-                                  ValueAt(table, std::min(place.below + 1, count - 1)),
-                                  place.fraction);
+    result.quantiles[i] =
+        Between(ValueAt(table, place.below), ValueAt(table, std::min(place.below + 1, count - 1)),
+                place.fraction);
   }
   std::ranges::sort(magnitudes, {}, &Distribution::Value::value);
   for (size_t k = 0; k <= kDeciles; ++k) {
@@ -476,11 +476,11 @@ Result<Distribution> DistributionOf(const ElementReader& reader, CancelFlag canc
 }
 
 Result<Distribution> DistributionOfDifference(const PairReader& pair, CancelFlag cancel) {
-  const NumberSource source{
-      pair.elements(), 0, false, [&](size_t first, size_t count, double* out) {
-        std::array<double, kRunElements> target, golden;
-        pair.Read(first, count, target.data(), golden.data(), out);
-      }};
+  const NumberSource source{pair.elements(), 0, false,
+                            [&](size_t first, size_t count, double* out) {
+                              std::array<double, kRunElements> target, golden;
+                              pair.Read(first, count, target.data(), golden.data(), out);
+                            }};
   return WidePasses(source, cancel).Run();
 }
 
@@ -524,7 +524,9 @@ BinEdges EdgesBetween(double low, double high, BinScale scale) {
   }
   const double largest = std::max(std::fabs(low), std::fabs(high));
   const double threshold = largest * 1e-6;
-  const auto forward = [&](double x) { return std::copysign(std::log1p(std::fabs(x) / threshold), x); };
+  const auto forward = [&](double x) {
+    return std::copysign(std::log1p(std::fabs(x) / threshold), x);
+  };
   const auto backward = [&](double y) {
     return std::copysign(std::expm1(std::fabs(y)) * threshold, y);
   };

@@ -51,8 +51,8 @@ Result<Distribution> DistributionOf(const ElementReader& reader, CancelFlag canc
 Result<Distribution> DistributionOfDifference(const PairReader& pair, CancelFlag cancel);
 
 inline constexpr size_t kHistogramBins = 256;
-using BinEdges = std::vector<double>;       // kHistogramBins + 1, ascending; or none
-using BinCounts = std::vector<uint64_t>;    // kHistogramBins
+using BinEdges = std::vector<double>;     // kHistogramBins + 1, ascending; or none
+using BinCounts = std::vector<uint64_t>;  // kHistogramBins
 
 // Evenly spaced; those of a symmetric logarithm are even in sign(x) * log(1 + |x| / threshold),
 // where the threshold is a millionth of the largest magnitude.

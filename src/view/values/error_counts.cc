@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <memory>
+#include <mutex>
 
 #include "base/process/parallel.h"
 #include "tensor/half.h"
@@ -29,8 +29,8 @@ double OctaveCounts::LowerEdge(size_t bin) {
   return std::bit_cast<double>(static_cast<uint64_t>(bin) << kDroppedBits);
 }
 
-void OctaveCounts::Add(std::span<const uint32_t> counts) {
-  for (size_t k = 0; k < counts.size(); ++k) counts_[k] += counts[k];
+void OctaveCounts::Add(const OctaveCounts& other) {
+  for (size_t k = 0; k < kBins; ++k) counts_[k] += other.counts_[k];
 }
 
 OctaveCounts::Bins OctaveCounts::Condensed(size_t most) const {
@@ -77,33 +77,13 @@ uint64_t DistanceOf(int64_t a, int64_t b) {
                 : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
 }
 
-template <class Word>
-void NarrowDistances(const std::byte* target, const std::byte* golden, size_t count,
-                     uint32_t* out) {
-  constexpr int kWidth = 8 * sizeof(Word);
-  constexpr uint32_t kMagnitude = (uint32_t{1} << (kWidth - 1)) - 1;
-  for (size_t i = 0; i < count; ++i) {
-    Word a, b;
-    std::memcpy(&a, target + i * sizeof(Word), sizeof(Word));
-    std::memcpy(&b, golden + i * sizeof(Word), sizeof(Word));
-    // Without branches, so that it vectorises: x or, with the sign bit, -x.
-    const uint32_t sign_a = 0 - (static_cast<uint32_t>(a) >> (kWidth - 1));
-    const uint32_t sign_b = 0 - (static_cast<uint32_t>(b) >> (kWidth - 1));
-    const uint32_t ordinal_a = ((a & kMagnitude) ^ sign_a) - sign_a;
-    const uint32_t ordinal_b = ((b & kMagnitude) ^ sign_b) - sign_b;
-    const auto distance = static_cast<int32_t>(ordinal_a - ordinal_b);
-    out[i] = static_cast<uint32_t>(distance < 0 ? -distance : distance);
-  }
-}
-
-// ---- one part of the pass ----
+// ---- what pairs add up to ----
 
 // Finds the tenth of golden's magnitudes that a number is in.
 class DecileFinder {
  public:
   explicit DecileFinder(const Distribution& golden) : guess_(OctaveCounts::kBins, 0) {
-    const uint64_t finite = golden.finite();
-    if (finite == 0) return;
+    if (golden.finite() == 0) return;
     for (const double bound : golden.deciles) {
       if (bounds_.empty() || bound > bounds_.back()) bounds_.push_back(bound);
     }
@@ -129,167 +109,302 @@ class DecileFinder {
   std::vector<uint8_t> guess_;
 };
 
-struct PairRun {
-  std::array<double, kRunElements> target, golden, difference, relative;
-  std::array<uint32_t, kRunElements> narrow_distance;
-  std::array<std::byte, kRunElements * 2> raw_target, raw_golden;
-};
-
 bool IsSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-class PartErrors {
+class ErrorSums {
  public:
-  PartErrors(const PairReader& pair, const DecileFinder& finder)
-      : pair_(pair),
-        finder_(finder),
-        absolute_(OctaveCounts::kBins, 0),
-        relative_(OctaveCounts::kBins, 0) {
-    const DType dtype = pair.golden().dtype();
-    has_ulp_ = InfoOf(dtype).kind == DTypeKind::kFloat && !pair.target().is_complex();
-    is_narrow_ = has_ulp_ && NarrowFormatOf(dtype) != nullptr && dtype == pair.target().dtype();
+  explicit ErrorSums(const DecileFinder& finder) : finder_(finder) {
+    counts_.ulp.assign(kUlpBins, 0);
   }
 
-  void Add(size_t first, size_t count) {
-    pair_.Read(first, count, run_.target.data(), run_.golden.data(), run_.difference.data());
-    if (is_narrow_) ReadDistances(first, count);
-    const size_t kept = SetErrors(count) ? DropNonFinite(count) : count;
-    for (size_t i = 0; i < kept; ++i) {
-      const double error = run_.difference[i], relative = run_.relative[i];
-      ++absolute_[OctaveCounts::BinOf(error)];
-      ++relative_[OctaveCounts::BinOf(relative)];
-      equal_ += error == 0 ? 1 : 0;
-      AddToDecile(finder_.Find(std::fabs(run_.golden[i])), error, relative);
+  void AddNonFinite(double target, double golden, uint64_t times) {
+    counts_.nonfinite += times;
+    if (!IsSame(target, golden)) counts_.nonfinite_mismatch += times;
+  }
+  // Of a finite pair: |target - golden|, and that divided by |golden|.
+  void AddFinite(double golden, double error, double relative, uint64_t times) {
+    DecileErrors& decile = deciles_[finder_.Find(std::fabs(golden))];
+    decile.count += times;
+    if (error == 0) {
+      counts_.equal += times;
+      return;
     }
-    if (is_narrow_) {
-      for (size_t i = 0; i < kept; ++i) ++ulp_[std::bit_width(run_.narrow_distance[i])];
-    } else if (has_ulp_) {
-      CountDistances(kept);
-    }
+    counts_.absolute.AddTo(OctaveCounts::BinOf(error), times);
+    counts_.relative.AddTo(OctaveCounts::BinOf(relative), times);
+    decile.absolute_sum += error * static_cast<double>(times);
+    decile.absolute_max = error > decile.absolute_max ? error : decile.absolute_max;
+    decile.relative_max = relative > decile.relative_max ? relative : decile.relative_max;
+  }
+  void AddDistance(uint64_t distance, uint64_t times) {
+    counts_.ulp[std::bit_width(distance)] += times;
   }
 
-  void AddTo(ErrorCounts& all) {
-    all.nonfinite += nonfinite_;
-    all.nonfinite_mismatch += nonfinite_mismatch_;
-    all.equal += equal_;
-    absolute_[0] -= static_cast<uint32_t>(std::min<uint64_t>(equal_, absolute_[0]));
-    relative_[0] -= static_cast<uint32_t>(std::min<uint64_t>(equal_, relative_[0]));
-    uint32_t& infinite = relative_[OctaveCounts::BinOf(kInfinity)];
-    all.relative_infinite += infinite;
-    infinite = 0;
-    all.absolute.Add(absolute_);
-    all.relative.Add(relative_);
-    for (size_t k = 0; has_ulp_ && k < kUlpBins; ++k) all.ulp[k] += ulp_[k];
-  }
+  [[nodiscard]] const ErrorCounts& counts() const { return counts_; }
   [[nodiscard]] const std::array<DecileErrors, kDeciles>& deciles() const { return deciles_; }
 
  private:
-  void AddToDecile(size_t decile, double error, double relative) {
-    DecileErrors& errors = deciles_[decile];
-    ++errors.count;
-    errors.absolute_sum += error;
-    errors.absolute_max = error > errors.absolute_max ? error : errors.absolute_max;
-    errors.relative_max = relative > errors.relative_max ? relative : errors.relative_max;
+  const DecileFinder& finder_;
+  ErrorCounts counts_;
+  std::array<DecileErrors, kDeciles> deciles_{};
+};
+
+// ---- any two types ----
+
+struct PairRun {
+  std::array<double, kRunElements> target, golden, difference, relative;
+};
+
+// Makes magnitudes of the differences, and divides them by those of golden. Whether an element of
+// either side is not finite.
+bool SetErrors(size_t count, PairRun& run) {
+  // Adding one to exponent bits that are all set reaches the sign bit.
+  constexpr uint64_t kBits = 0x7FF0000000000000, kOne = uint64_t{1} << 52;
+  uint64_t seen = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double golden = run.golden[i];
+    const double error = std::fabs(run.difference[i]);
+    seen |= (std::bit_cast<uint64_t>(run.target[i]) & kBits) + kOne;
+    seen |= (std::bit_cast<uint64_t>(golden) & kBits) + kOne;
+    run.difference[i] = error;
+    // No 0 / 0: where nothing differs the quotient is 0.
+    run.relative[i] = error / (error == 0 ? 1.0 : std::fabs(golden));
+  }
+  return seen >> 63 != 0;
+}
+
+// Adds the elements of a run whose difference is known; `ulp_dtype`: null for none.
+void AddRun(size_t count, const DType* ulp_dtype, PairRun& run, ErrorSums& sums) {
+  const bool has_nonfinite = SetErrors(count, run);
+  for (size_t i = 0; i < count; ++i) {
+    const double target = run.target[i], golden = run.golden[i];
+    if (has_nonfinite && !(std::isfinite(target) && std::isfinite(golden))) {
+      sums.AddNonFinite(target, golden, 1);
+      continue;
+    }
+    sums.AddFinite(golden, run.difference[i], run.relative[i], 1);
+    if (ulp_dtype == nullptr) continue;
+    sums.AddDistance(DistanceOf(OrdinalIn(*ulp_dtype, target), OrdinalIn(*ulp_dtype, golden)), 1);
+  }
+}
+
+// ---- two tensors of one 16-bit floating type ----
+
+// Pairs that are at most 32 representable numbers apart are counted by golden's pattern and that
+// distance: all that is asked of them follows from the counts.
+constexpr int32_t kNear = 32;
+constexpr size_t kNearBits = 6;
+constexpr size_t kPatternCount = size_t{1} << 16;
+
+// -x of a pattern with the sign bit, without a branch.
+int32_t NarrowOrdinal(uint16_t pattern) {
+  const int32_t sign = -(pattern >> 15);
+  return ((pattern & 0x7FFF) ^ sign) - sign;
+}
+
+uint16_t PatternOfOrdinal(int32_t ordinal) {
+  return static_cast<uint16_t>(ordinal < 0 ? 0x8000 | -ordinal : ordinal);
+}
+
+using NearCounts = std::vector<uint32_t>;
+
+// Arrays of counts that threads use one after the other.
+class CountsPool {
+ public:
+  std::unique_ptr<NearCounts> Take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<NearCounts>(kPatternCount << kNearBits, 0);
+    std::unique_ptr<NearCounts> counts = std::move(free_.back());
+    free_.pop_back();
+    return counts;
+  }
+  void Return(std::unique_ptr<NearCounts> counts) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(counts));
+  }
+  // All of them added up, when all are back. Requires: at least one was taken.
+  const NearCounts& Sum() {
+    for (size_t i = 1; i < free_.size(); ++i) {
+      for (size_t k = 0; k < free_[0]->size(); ++k) (*free_[0])[k] += (*free_[i])[k];
+    }
+    return *free_[0];
   }
 
-  void ReadDistances(size_t first, size_t count) {
-    const std::byte* target = pair_.target().Raw(first, count, run_.raw_target.data());
-    const std::byte* golden = pair_.golden().Raw(first, count, run_.raw_golden.data());
-    if (InfoOf(pair_.golden().dtype()).size_bytes == 1) {
-      NarrowDistances<uint8_t>(target, golden, count, run_.narrow_distance.data());
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<NearCounts>> free_;
+};
+
+// Pairs that are further apart, collected to be added as a run.
+class FarPairs {
+ public:
+  FarPairs(DType dtype, ErrorSums& sums) : dtype_(dtype), sums_(sums) {}
+
+  void Add(uint16_t target, uint16_t golden) {
+    target_[count_] = target;
+    golden_[count_] = golden;
+    if (++count_ == kRunElements) Flush();
+  }
+  void Flush() {
+    WidenElements(dtype_, reinterpret_cast<const std::byte*>(target_.data()), count_,
+                  run_.target.data());
+    WidenElements(dtype_, reinterpret_cast<const std::byte*>(golden_.data()), count_,
+                  run_.golden.data());
+    for (size_t i = 0; i < count_; ++i) run_.difference[i] = run_.target[i] - run_.golden[i];
+    AddRun(count_, nullptr, run_, sums_);
+    for (size_t i = 0; i < count_; ++i) {
+      if (!std::isfinite(run_.target[i]) || !std::isfinite(run_.golden[i])) continue;
+      sums_.AddDistance(DistanceOf(NarrowOrdinal(target_[i]), NarrowOrdinal(golden_[i])), 1);
+    }
+    count_ = 0;
+  }
+
+ private:
+  DType dtype_;
+  ErrorSums& sums_;
+  size_t count_ = 0;
+  std::array<uint16_t, kRunElements> target_{}, golden_{};
+  PairRun run_{};
+};
+
+void CountNear(const std::byte* target, const std::byte* golden, size_t count, uint32_t* counts,
+               FarPairs& far) {
+  for (size_t i = 0; i < count; ++i) {
+    uint16_t a, b;
+    std::memcpy(&a, target + i * sizeof(a), sizeof(a));
+    std::memcpy(&b, golden + i * sizeof(b), sizeof(b));
+    const auto place = static_cast<uint32_t>(NarrowOrdinal(a) - NarrowOrdinal(b) + kNear);
+    if (place < 2 * kNear) {
+      ++counts[static_cast<size_t>(b) << kNearBits | place];
     } else {
-      NarrowDistances<uint16_t>(target, golden, count, run_.narrow_distance.data());
+      far.Add(a, b);
     }
   }
+}
 
-  // Makes magnitudes of the differences, and divides them by those of golden. Whether an element of
-  // either side is not finite.
-  bool SetErrors(size_t count) {
-    // Adding one to exponent bits that are all set reaches the sign bit.
-    constexpr uint64_t kBits = 0x7FF0000000000000, kOne = uint64_t{1} << 52;
-    uint64_t seen = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const double golden = run_.golden[i];
-      const double error = std::fabs(run_.difference[i]);
-      seen |= (std::bit_cast<uint64_t>(run_.target[i]) & kBits) + kOne;
-      seen |= (std::bit_cast<uint64_t>(golden) & kBits) + kOne;
-      run_.difference[i] = error;
-      // No 0 / 0: where nothing differs the quotient is 0.
-      run_.relative[i] = error / (error == 0 ? 1.0 : std::fabs(golden));
+// Adds what the counts stand for.
+void AddNear(DType dtype, const NearCounts& counts, ErrorSums& sums) {
+  std::vector<uint16_t> patterns(kPatternCount);
+  for (size_t k = 0; k < kPatternCount; ++k) patterns[k] = static_cast<uint16_t>(k);
+  std::vector<double> values(kPatternCount);
+  WidenElements(dtype, reinterpret_cast<const std::byte*>(patterns.data()), kPatternCount,
+                values.data());
+  for (size_t k = 0; k < counts.size(); ++k) {
+    if (counts[k] == 0) continue;
+    const auto golden_pattern = static_cast<uint16_t>(k >> kNearBits);
+    const int32_t distance = static_cast<int32_t>(k % (2 * kNear)) - kNear;
+    const double golden = values[golden_pattern];
+    const double target = values[PatternOfOrdinal(NarrowOrdinal(golden_pattern) + distance)];
+    if (!std::isfinite(target) || !std::isfinite(golden)) {
+      sums.AddNonFinite(target, golden, counts[k]);
+      continue;
     }
-    return seen >> 63 != 0;
+    const double error = std::fabs(target - golden);
+    sums.AddFinite(golden, error, error == 0 ? 0 : error / std::fabs(golden), counts[k]);
+    sums.AddDistance(static_cast<uint64_t>(std::abs(distance)), counts[k]);
+  }
+}
+
+// ---- all of it ----
+
+class ErrorPass {
+ public:
+  ErrorPass(const PairReader& pair, const Distribution& golden, CancelFlag cancel)
+      : pair_(pair), finder_(golden), cancel_(cancel), dtype_(pair.golden().dtype()) {
+    const bool is_float = InfoOf(dtype_).kind == DTypeKind::kFloat;
+    has_ulp_ = is_float && !pair.target().is_complex();
+    constexpr uint64_t kMost = 0xFFFFFFFF;  // that a count can hold
+    counts_near_ = is_float && InfoOf(dtype_).size_bytes == 2 && pair.target().dtype() == dtype_ &&
+                   pair.elements() <= kMost;
   }
 
-  size_t DropNonFinite(size_t count) {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; ++i) {
-      if (std::isfinite(run_.target[i]) && std::isfinite(run_.golden[i])) {
-        run_.target[kept] = run_.target[i];
-        run_.golden[kept] = run_.golden[i];
-        run_.difference[kept] = run_.difference[i];
-        run_.relative[kept] = run_.relative[i];
-        run_.narrow_distance[kept++] = run_.narrow_distance[i];
-        continue;
+  Result<ErrorCounts> Run() {
+    const size_t parts = WalkParts(pair_.elements());
+    all_.elements = pair_.elements();
+    all_.ulp.assign(kUlpBins, 0);
+    deciles_.resize(parts + 1);
+    ParallelFor(parts, [&](size_t i) {
+      const auto sums = std::make_unique<ErrorSums>(finder_);
+      counts_near_ ? AddNarrowPart(i, *sums) : AddPart(i, *sums);
+      Take(i, *sums);
+    });
+    if (IsSet(cancel_)) return CancelledError();
+    if (counts_near_) {
+      const auto sums = std::make_unique<ErrorSums>(finder_);
+      AddNear(dtype_, pool_.Sum(), *sums);
+      Take(parts, *sums);
+    }
+    AddDeciles();
+    if (!has_ulp_) all_.ulp.clear();
+    while (!all_.ulp.empty() && all_.ulp.back() == 0) all_.ulp.pop_back();
+    return std::move(all_);
+  }
+
+ private:
+  void AddPart(size_t index, ErrorSums& sums) const {
+    const auto run = std::make_unique<PairRun>();
+    ForRuns(PartOf(pair_.elements(), index), cancel_, [&](size_t first, size_t count) {
+      pair_.Read(first, count, run->target.data(), run->golden.data(), run->difference.data());
+      AddRun(count, has_ulp_ ? &dtype_ : nullptr, *run, sums);
+    });
+  }
+
+  void AddNarrowPart(size_t index, ErrorSums& sums) {
+    std::unique_ptr<NearCounts> counts = pool_.Take();
+    const auto far = std::make_unique<FarPairs>(dtype_, sums);
+    std::array<std::byte, 2 * kRunElements> of_target, of_golden;
+    ForRuns(PartOf(pair_.elements(), index), cancel_, [&](size_t first, size_t count) {
+      CountNear(pair_.target().Raw(first, count, of_target.data()),
+                pair_.golden().Raw(first, count, of_golden.data()), count, counts->data(), *far);
+    });
+    far->Flush();
+    pool_.Return(std::move(counts));
+  }
+
+  // Sums are kept by part and added in order.
+  void Take(size_t index, const ErrorSums& sums) {
+    deciles_[index] = sums.deciles();
+    const std::lock_guard lock(mutex_);
+    const ErrorCounts& counts = sums.counts();
+    all_.nonfinite += counts.nonfinite;
+    all_.nonfinite_mismatch += counts.nonfinite_mismatch;
+    all_.equal += counts.equal;
+    all_.absolute.Add(counts.absolute);
+    all_.relative.Add(counts.relative);
+    for (size_t k = 0; k < kUlpBins; ++k) all_.ulp[k] += counts.ulp[k];
+  }
+
+  void AddDeciles() {
+    all_.relative_infinite = all_.relative.TakeFrom(OctaveCounts::BinOf(kInfinity));
+    const std::vector<double>& bounds = finder_.bounds();
+    for (size_t k = 0; k + 1 < bounds.size(); ++k) {
+      DecileErrors& all = all_.deciles.emplace_back();
+      all.low = bounds[k];
+      all.high = bounds[k + 1];
+      for (const auto& part : deciles_) {
+        all.count += part[k].count;
+        all.absolute_sum += part[k].absolute_sum;
+        all.absolute_max = std::max(all.absolute_max, part[k].absolute_max);
+        all.relative_max = std::max(all.relative_max, part[k].relative_max);
       }
-      ++nonfinite_;
-      if (!IsSame(run_.target[i], run_.golden[i])) ++nonfinite_mismatch_;
-    }
-    return kept;
-  }
-
-  void CountDistances(size_t count) {
-    const DType dtype = pair_.golden().dtype();
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t distance =
-          DistanceOf(OrdinalIn(dtype, run_.target[i]), OrdinalIn(dtype, run_.golden[i]));
-      ++ulp_[std::bit_width(distance)];
     }
   }
 
   const PairReader& pair_;
-  const DecileFinder& finder_;
-  bool has_ulp_ = false, is_narrow_ = false;
-  std::vector<uint32_t> absolute_, relative_;
-  std::array<uint64_t, kUlpBins> ulp_{};
-  std::array<DecileErrors, kDeciles> deciles_{};
-  uint64_t nonfinite_ = 0, nonfinite_mismatch_ = 0, equal_ = 0;
-  PairRun run_{};
+  const DecileFinder finder_;
+  CancelFlag cancel_;
+  const DType dtype_;
+  bool has_ulp_, counts_near_;
+  CountsPool pool_;
+  std::vector<std::array<DecileErrors, kDeciles>> deciles_;
+  std::mutex mutex_;
+  ErrorCounts all_;
 };
-
-void AddDeciles(const std::array<DecileErrors, kDeciles>& part, std::vector<DecileErrors>& all) {
-  for (size_t k = 0; k < all.size(); ++k) {
-    all[k].count += part[k].count;
-    all[k].absolute_sum += part[k].absolute_sum;
-    all[k].absolute_max = std::max(all[k].absolute_max, part[k].absolute_max);
-    all[k].relative_max = std::max(all[k].relative_max, part[k].relative_max);
-  }
-}
 
 }  // namespace
 
 Result<ErrorCounts> CountErrors(const PairReader& pair, const Distribution& golden,
                                 CancelFlag cancel) {
-  const DecileFinder finder(golden);
-  ErrorCounts all;
-  all.elements = pair.elements();
-  all.ulp.assign(kUlpBins, 0);
-  const size_t parts = WalkParts(pair.elements());
-  std::vector<std::array<DecileErrors, kDeciles>> deciles(parts);
-  std::mutex mutex;
-  ParallelFor(parts, [&](size_t i) {
-    const auto part = std::make_unique<PartErrors>(pair, finder);
-    ForRuns(PartOf(pair.elements(), i), cancel,
-            [&](size_t first, size_t count) { part->Add(first, count); });
-    deciles[i] = part->deciles();
-    const std::lock_guard lock(mutex);
-    part->AddTo(all);
-  });
-  if (IsSet(cancel)) return CancelledError();
-  for (size_t k = 0; k + 1 < finder.bounds().size(); ++k) {
-    all.deciles.push_back({finder.bounds()[k], finder.bounds()[k + 1]});
-  }
-  for (const auto& part : deciles) AddDeciles(part, all.deciles);
-  while (!all.ulp.empty() && all.ulp.back() == 0) all.ulp.pop_back();
-  return all;
+  return ErrorPass(pair, golden, cancel).Run();
 }
 
 }  // namespace plumbline::view

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "plumbline/result.h"
@@ -25,10 +25,13 @@ class OctaveCounts {
   // The bin of a number that is at least 0.
   static size_t BinOf(double value);
   static double LowerEdge(size_t bin);
-  void Add(std::span<const uint32_t> counts);
+  void AddTo(size_t bin, uint64_t times) { counts_[bin] += times; }
+  void Add(const OctaveCounts& other);
+  // How many were in a bin, which is empty then.
+  uint64_t TakeFrom(size_t bin) { return std::exchange(counts_[bin], 0); }
 
-  // What it holds, in at most `most` bins of equally many octaves or parts of one; empty bins at the
-  // ends are left out. One edge more than counts; nothing where nothing was counted.
+  // What it holds, in at most `most` bins of equally many octaves or parts of one; empty bins at
+  // the ends are left out. One edge more than counts; nothing where nothing was counted.
   struct Bins {
     std::vector<double> edges;
     std::vector<uint64_t> counts;
@@ -51,8 +54,8 @@ struct ErrorCounts {
   uint64_t elements = 0;
   // Pairs with NaN or infinity on either side, in no other count; of these: other on the sides.
   uint64_t nonfinite = 0, nonfinite_mismatch = 0;
-  uint64_t equal = 0;           // finite pairs without difference
-  uint64_t relative_infinite = 0;  // golden is 0, or so small that the quotient overflows
+  uint64_t equal = 0;               // finite pairs without difference
+  uint64_t relative_infinite = 0;   // golden is 0, or so small that the quotient overflows
   OctaveCounts absolute, relative;  // of the others
   // Pairs at a distance of 0, 1, 2 to 3, 4 to 7, ... representable numbers of the data type of
   // golden, to which the target is rounded where it has another; empty for integers and complex.

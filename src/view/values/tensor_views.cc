@@ -51,7 +51,9 @@ class WindowReader {
       pair_ = std::make_unique<PairReader>(target_.view, golden_->view);
     }
   }
-  [[nodiscard]] size_t elements() const { return static_cast<size_t>(target_.view.element_count()); }
+  [[nodiscard]] size_t elements() const {
+    return static_cast<size_t>(target_.view.element_count());
+  }
   void Read(size_t first, size_t count, double* out) const {
     if (pair_ == nullptr) return ElementReader(target_.view).Read(first, count, out);
     std::array<double, kRunElements> target, golden;
@@ -89,10 +91,10 @@ class PlanePool {
   PlanePool(const ValueSides& sides, PlaneSide side, const Plane& plane, CancelFlag cancel)
       : sides_(sides), side_(side), plane_(plane), cancel_(cancel) {}
 
-  PooledPlane Run(size_t height, size_t width) {
+  PooledPlane Run() {
     PooledPlane pooled;
-    pooled.height = std::min(height, static_cast<size_t>(plane_.rows.size()));
-    pooled.width = std::min(width, static_cast<size_t>(plane_.columns.size()));
+    pooled.height = std::min(plane_.height, static_cast<size_t>(plane_.rows.size()));
+    pooled.width = std::min(plane_.width, static_cast<size_t>(plane_.columns.size()));
     pooled.is_exact = pooled.height == static_cast<size_t>(plane_.rows.size()) &&
                       pooled.width == static_cast<size_t>(plane_.columns.size());
     pooled.cells.resize(pooled.height * pooled.width);
@@ -153,8 +155,8 @@ class PlanePool {
 }  // namespace
 
 Result<PooledPlane> PoolPlane(const ValueSides& sides, PlaneSide side, const Plane& plane,
-                              size_t height, size_t width, CancelFlag cancel) {
-  PooledPlane pooled = PlanePool(sides, side, plane, cancel).Run(height, width);
+                              CancelFlag cancel) {
+  PooledPlane pooled = PlanePool(sides, side, plane, cancel).Run();
   if (IsSet(cancel)) return CancelledError();
   return pooled;
 }

@@ -33,6 +33,7 @@ struct Plane {
   std::optional<size_t> row_axis, column_axis;
   Shape at;  // an index of every dimension; those of the axes are not looked at
   IndexRange rows{0, 1}, columns{0, 1};
+  size_t height = 256, width = 256;  // cells of the picture, at most
 };
 
 enum class PlaneSide : uint8_t { kTarget, kGolden, kDifference };
@@ -41,14 +42,14 @@ enum class PlaneSide : uint8_t { kTarget, kGolden, kDifference };
 // differences the one farthest from 0, with its sign. NaN where an element of the cell is NaN.
 struct PooledPlane {
   size_t height = 0, width = 0;
-  bool is_exact = false;  // a cell is one element
+  bool is_exact = false;      // a cell is one element
   std::vector<double> cells;  // by rows
 };
 
-// At most `height` by `width` cells. Requires: the side is there (both for the difference, of one
-// shape); indices and ranges within the shape; no empty range. kNotFound "cancelled".
+// Requires: the side is there (both for the difference, of one shape); indices and ranges within
+// the shape; no empty range. kNotFound "cancelled".
 Result<PooledPlane> PoolPlane(const ValueSides& sides, PlaneSide side, const Plane& plane,
-                              size_t height, size_t width, CancelFlag cancel);
+                              CancelFlag cancel);
 
 enum class WorstBy : uint8_t { kAbsolute, kRelative };
 
@@ -71,8 +72,8 @@ struct AxisCell {
   double target_norm = 0, golden_norm = 0;
 };
 
-// At most `cells` of them; cell k begins at index ShareBegin(length, cells, k). 0 where a side is missing.
-// Requires: axis < the number of dimensions. kNotFound "cancelled".
+// At most `cells` of them; cell k begins at index ShareBegin(length, cells, k). 0 where a side is
+// missing. Requires: axis < the number of dimensions. kNotFound "cancelled".
 Result<std::vector<AxisCell>> ProfileAxis(const ValueSides& sides, size_t axis, size_t cells,
                                           CancelFlag cancel);
 

@@ -54,7 +54,8 @@ struct OpenValue {
 
 void AddNotes(OpenValue& value) {
   const auto is_any = [&](const auto& of) {
-    return (value.target && of(value.target->dtype())) || (value.golden && of(value.golden->dtype()));
+    return (value.target && of(value.target->dtype())) ||
+           (value.golden && of(value.golden->dtype()));
   };
   if (is_any([](DType dtype) { return InfoOf(dtype).kind == DTypeKind::kComplex; })) {
     value.notes.emplace_back(
@@ -107,8 +108,7 @@ class ValuePasses {
       : value_(value), context_(context) {}
 
   Result<std::shared_ptr<const Distribution>> Of(bool of_target) const {
-    const std::string key =
-        "distribution\n" + (of_target ? value_.target_key : value_.golden_key);
+    const std::string key = "distribution\n" + (of_target ? value_.target_key : value_.golden_key);
     return Kept<Distribution>(
         key,
         [&] {
@@ -209,7 +209,8 @@ Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
 }
 
 Status AddHeads(const OpenValue& value, JsonAnswer& out) {
-  return AddSides(value, [](bool, const ValueFile&) -> Status { return {}; }, out);
+  return AddSides(
+      value, [](bool, const ValueFile&) -> Status { return {}; }, out);
 }
 
 void AddMetric(std::string_view name, const Metric& metric, JsonAnswer& out) {
@@ -346,8 +347,8 @@ Status AnswerHistogram(const ValuePasses& passes, const Parameters& parameters, 
     AddCounts(*distribution, out);
     BinCounts counts;
     if (!edges.empty()) {
-      PL_TRY_ASSIGN(
-          counts, CountBins(ElementReader(side.view()), *distribution, edges, passes.cancel()));
+      PL_TRY_ASSIGN(counts,
+                    CountBins(ElementReader(side.view()), *distribution, edges, passes.cancel()));
     }
     out.Key("counts").Integers(std::span<const uint64_t>(counts));
     return {};
@@ -454,12 +455,18 @@ Result<Plane> PlaneOf(const Parameters& parameters, const Shape& shape) {
   if (plane.column_axis) {
     PL_TRY_ASSIGN(plane.columns, RangeOf(parameters, "columns", shape[*plane.column_axis]));
   }
+  constexpr int64_t kDefault = 256;
+  PL_TRY_ASSIGN(const int64_t width, parameters.Number("width", kDefault, 1, kMostCells));
+  PL_TRY_ASSIGN(const int64_t height, parameters.Number("height", kDefault, 1, kMostCells));
+  plane.width = static_cast<size_t>(width);
+  plane.height = static_cast<size_t>(height);
   return plane;
 }
 
 Result<PlaneSide> SideOf(const Parameters& parameters, const OpenValue& value) {
   const std::string_view side = parameters.Text("side");
-  const bool is_target = side == "target" || (side.empty() && !value.is_comparable() && value.target);
+  const bool is_target =
+      side == "target" || (side.empty() && !value.is_comparable() && value.target);
   if (is_target && value.target) return PlaneSide::kTarget;
   if ((side == "golden" || (side.empty() && !value.target)) && value.golden) {
     return PlaneSide::kGolden;
@@ -486,8 +493,8 @@ void AddPlane(const Plane& plane, JsonAnswer& out) {
   }
   out.Close(']');
   out.Key("rows").Integers(std::span<const int64_t>(std::array{plane.rows.begin, plane.rows.end}));
-  out.Key("columns")
-      .Integers(std::span<const int64_t>(std::array{plane.columns.begin, plane.columns.end}));
+  out.Key("columns").Integers(
+      std::span<const int64_t>(std::array{plane.columns.begin, plane.columns.end}));
 }
 
 void AddCells(const PooledPlane& pooled, bool is_difference, JsonAnswer& out) {
@@ -514,16 +521,12 @@ Status AnswerSlice(const ValuePasses& passes, const Parameters& parameters, Json
   const OpenValue& value = passes.value();
   PL_TRY_ASSIGN(const PlaneSide side, SideOf(parameters, value));
   const ValueFile& shown = side == PlaneSide::kGolden ? *value.golden : *value.target;
-  constexpr int64_t kDefault = 256;
-  PL_TRY_ASSIGN(const int64_t width, parameters.Number("width", kDefault, 1, kMostCells));
-  PL_TRY_ASSIGN(const int64_t height, parameters.Number("height", kDefault, 1, kMostCells));
   PL_TRY_ASSIGN(const Plane plane, PlaneOf(parameters, shown.sizes()));
   const bool is_difference = side == PlaneSide::kDifference;
   PooledPlane pooled;
   pooled.is_exact = true;
   if (shown.elements() > 0) {
-    PL_TRY_ASSIGN(pooled, PoolPlane(value.sides(), side, plane, static_cast<size_t>(height),
-                                    static_cast<size_t>(width), passes.cancel()));
+    PL_TRY_ASSIGN(pooled, PoolPlane(value.sides(), side, plane, passes.cancel()));
   }
   PL_TRY(AddHeads(value, out));
   out.Key("side").Text(is_difference                ? "difference"
@@ -605,10 +608,10 @@ Status AnswerTopk(const ValuePasses& passes, const Parameters& parameters, JsonA
   if (!by.empty() && by != "absolute" && by != "relative") {
     return Faulty("by", "absolute or relative", by);
   }
-  PL_TRY_ASSIGN(const std::vector<uint64_t> worst,
-                WorstElements(value.sides(),
-                              by == "relative" ? WorstBy::kRelative : WorstBy::kAbsolute,
-                              static_cast<size_t>(count), passes.cancel()));
+  PL_TRY_ASSIGN(
+      const std::vector<uint64_t> worst,
+      WorstElements(value.sides(), by == "relative" ? WorstBy::kRelative : WorstBy::kAbsolute,
+                    static_cast<size_t>(count), passes.cancel()));
   PL_TRY(AddHeads(value, out));
   out.Key("by").Text(by.empty() ? "absolute" : by);
   out.Key("worst").Open('[');

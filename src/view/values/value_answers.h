@@ -8,18 +8,27 @@
 //
 // | what | Parameters | Members |
 // |---|---|---|
-// | `stats` | | in "target" and "golden" also what `distribution` below has; "difference": the same of target - golden, or null; "metrics": those of `plumb compare`, or null; "quantiles_at": the shares that "quantiles" are of |
-// | `histogram` | `scale`: `linear` or `symlog` | "edges": of 256 bins, the same for both sides; in each side "counts" (of the bins), "nan", "inf", "minus_inf", "zero", "subnormal", which add up to "elements"; "errors" or null |
-// | `slice` | `axes`: `i,j` (the last two); `fixed`: an index for each other dimension, in order; `rows`, `columns`: `r0:r1`; `width`, `height`: cells at most (256); `side`: `target`, `golden`, `difference` | "axes", "fixed", "rows", "columns" as used; "width", "height", "is_exact" (a cell is an element), "pooling": `none`, `mean`, or `largest` (the difference farthest from 0); "cells": by rows; "min", "max" over the finite cells |
-// | `topk` | `k` (20), `by`: `absolute` or `relative` | "worst": [{"index": [...], "target", "golden", "difference", "relative"}], the worst first; of one side the largest magnitudes |
-// | `profile` | `axis` (the last), `width`: cells at most (1024) | "axis", "length", "begins": the first index of each cell; by cells "elements", "nonfinite", "absolute_max", "relative_max", "target_mean", "golden_mean", "target_norm", "golden_norm" |
+// | `stats` | | in "target" and "golden" also what `distribution` below has; "difference": the same
+// of target - golden, or null; "metrics": those of `plumb compare`, or null; "quantiles_at": the
+// shares that "quantiles" are of | | `histogram` | `scale`: `linear` or `symlog` | "edges": of 256
+// bins, the same for both sides; in each side "counts" (of the bins), "nan", "inf", "minus_inf",
+// "zero", "subnormal", which add up to "elements"; "errors" or null | | `slice` | `axes`: `i,j`
+// (the last two); `fixed`: an index for each other dimension, in order; `rows`, `columns`: `r0:r1`;
+// `width`, `height`: cells at most (256); `side`: `target`, `golden`, `difference` | "axes",
+// "fixed", "rows", "columns" as used; "width", "height", "is_exact" (a cell is an element),
+// "pooling": `none`, `mean`, or `largest` (the difference farthest from 0); "cells": by rows;
+// "min", "max" over the finite cells | | `topk` | `k` (20), `by`: `absolute` or `relative` |
+// "worst": [{"index": [...], "target", "golden", "difference", "relative"}], the worst first; of
+// one side the largest magnitudes | | `profile` | `axis` (the last), `width`: cells at most (1024)
+// | "axis", "length", "begins": the first index of each cell; by cells "elements", "nonfinite",
+// "absolute_max", "relative_max", "target_mean", "golden_mean", "target_norm", "golden_norm" |
 //
-// `distribution`: {"elements", "nan", "inf", "minus_inf", "zero", "subnormal", "min", "max", "mean",
-// "norm", "quantiles"}; quantiles as numpy.quantile() interpolates them.
-// "errors": {"nonfinite", "nonfinite_mismatch" (other on the sides), "equal", "relative_infinite"
-// (golden is 0 and target is not), "absolute", "relative": {"edges", "counts"} of the errors above 0,
-// "ulp": {"edges", "counts"} (distances 0, 1, 2 to 3, 4 to 7, ... representable numbers of golden's
-// data type) or null, "deciles": [{"low", "high" (magnitudes of golden), "count", "absolute_mean",
+// `distribution`: {"elements", "nan", "inf", "minus_inf", "zero", "subnormal", "min", "max",
+// "mean", "norm", "quantiles"}; quantiles as numpy.quantile() interpolates them. "errors":
+// {"nonfinite", "nonfinite_mismatch" (other on the sides), "equal", "relative_infinite" (golden is
+// 0 and target is not), "absolute", "relative": {"edges", "counts"} of the errors above 0, "ulp":
+// {"edges", "counts"} (distances 0, 1, 2 to 3, 4 to 7, ... representable numbers of golden's data
+// type) or null, "deciles": [{"low", "high" (magnitudes of golden), "count", "absolute_mean",
 // "absolute_max", "relative_max"}]}.
 
 #ifndef PLUMBLINE_VIEW_VALUES_VALUE_ANSWERS_H_

@@ -52,11 +52,11 @@ Status ValueFile::OpenMember(const std::string& path, std::string_view member) {
   if (path.ends_with(kSafetensorsEnding)) {
     PL_TRY_ASSIGN(auto opened, safetensors::SafetensorsFile::Open(path));
     const auto file = std::make_shared<const safetensors::SafetensorsFile>(std::move(opened));
-    const auto found =
-        std::ranges::find(file->tensors(), member, &safetensors::StoredTensor::name);
+    const auto found = std::ranges::find(file->tensors(), member, &safetensors::StoredTensor::name);
     if (found == file->tensors().end()) return NoMember(path, member);
     if (!found->problem.empty()) {
-      return Error(ErrorCode::kUnsupported, fmt::format("{}: {}: {}", path, member, found->problem));
+      return Error(ErrorCode::kUnsupported,
+                   fmt::format("{}: {}: {}", path, member, found->problem));
     }
     owner_ = file;
     const std::vector<int64_t> strides = ContiguousStrides(found->sizes);
@@ -79,9 +79,8 @@ Result<ValueFile> ValueFile::Open(const std::string& path) {
     PL_TRY(file.OpenMember(archive, member));
     return file;
   }
-  const auto opened = std::make_shared<const Result<TensorFile>>(
-      load::OpenTensorIn(std::string(DirectoryOf(path)), std::string(BaseName(path)),
-                         torch_pt::DataCheck::kTrust));
+  const auto opened = std::make_shared<const Result<TensorFile>>(load::OpenTensorIn(
+      std::string(DirectoryOf(path)), std::string(BaseName(path)), torch_pt::DataCheck::kTrust));
   if (!*opened) return opened->error();
   file.owner_ = opened;
   PL_TRY(file.Bind((*opened)->view()));
@@ -167,8 +166,9 @@ template <class T>
 void Subtract(const std::byte* target, const std::byte* golden, size_t count, double* out) {
   for (size_t i = 0; i < count; ++i) {
     const T a = LoadAs<T>(target + i * sizeof(T)), b = LoadAs<T>(golden + i * sizeof(T));
-    const auto distance = static_cast<double>(a >= b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
-                                                     : static_cast<uint64_t>(b) - static_cast<uint64_t>(a));
+    const auto distance =
+        static_cast<double>(a >= b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
+                                   : static_cast<uint64_t>(b) - static_cast<uint64_t>(a));
     out[i] = a >= b ? distance : -distance;
   }
 }

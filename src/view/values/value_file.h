@@ -16,9 +16,9 @@
 
 namespace plumbline::view {
 
-// Where the two sides of a value lie. A path is that of a .pt or .npy file; the tensor directory and
-// a data name behind it, also of tensors made of several files; a .safetensors file, or a file of
-// torch.save with many tensors, and "::" and the tensor's name behind it. Empty: there is none.
+// Where the two sides of a value lie. A path is that of a .pt or .npy file; the tensor directory
+// and a data name behind it, also of tensors made of several files; a .safetensors file, or a file
+// of torch.save with many tensors, and "::" and the tensor's name behind it. Empty: there is none.
 struct ValueFiles {
   std::string target, golden;
 };
