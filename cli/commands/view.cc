@@ -1,6 +1,7 @@
 // plumb view PATH [PATH]: recordings and results in a page of the browser.
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "base/file/scratch_directory.h"
 #include "base/process/log.h"
 #include "browser.h"
@@ -21,6 +23,7 @@
 #include "help_page.h"
 #include "module_loader.h"
 #include "terminal.h"
+#include "view/one_file.h"
 #include "view/serve/page_files.h"
 #include "view/serve/page_server.h"
 #include "view/serve/result_export.h"
@@ -46,7 +49,7 @@ struct ViewArguments {
   int port = 0;
   std::vector<std::string> frames;
   bool is_framed = false, is_read_only = false, opens = false, only_builds = false;
-  bool has_no_cache = false;
+  bool has_no_cache = false, ends_with_input = false;
   view::OpenerOptions opener;
 };
 
@@ -199,8 +202,20 @@ class Teller {
   bool is_answered_ = false, has_address_ = false, is_announced_ = false;
 };
 
+// Whether nobody holds the other end of standard input any more. What comes from there is dropped.
+bool InputHasEnded() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  std::array<char, 4096> dropped{};
+  while (::poll(&input, 1, 0) > 0) {
+    if (::read(STDIN_FILENO, dropped.data(), dropped.size()) <= 0) return true;
+  }
+  return false;
+}
+
 Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
                                   const std::vector<view::PathPair>& pairs) {
+  AwaitInterrupts();
+  LiveOnWithLostMapping();
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
   PL_TRY_ASSIGN(const std::unique_ptr<ScratchDirectory> scratch,
                 ScratchDirectory::Make("plumb-view"));
@@ -210,7 +225,6 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   view::PageServer server(std::move(options));
   PL_TRY_ASSIGN(const std::unique_ptr<view::HttpServer> http,
                 functions->start_http_server(arguments.host, arguments.port, {}, server));
-  AwaitInterrupts();
   for (const view::PathPair& pair : pairs) {
     PL_TRY(server.datasets().Open(pair.target, pair.golden));
   }
@@ -221,7 +235,7 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   }
   Teller teller(arguments, server, http->port(), address);
   uint64_t seen = 0;
-  while (!WasInterrupted()) {
+  while (!WasInterrupted() && !(arguments.ends_with_input && InputHasEnded())) {
     PL_TRY(teller.Tell());
     seen = server.signal().Await(seen, std::chrono::milliseconds(100));
   }
@@ -237,17 +251,28 @@ Status CheckArguments(const ViewArguments& arguments) {
                              "your own (8 to 128 letters, digits, '-', '_' or '.')",
                              arguments.host));
   }
-  if (!arguments.html.empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 "--html: the page as one file cannot be written by this build of plumb");
-  }
   return {};
+}
+
+// --html.
+Result<int> WriteHtmlFile(const ViewArguments& arguments,
+                          const std::vector<view::PathPair>& pairs) {
+  if (pairs.size() != 1 || pairs.front().golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--html: expected two recordings to compare, TARGET and GOLDEN");
+  }
+  PL_TRY_ASSIGN(const std::string answer,
+                view::WriteOneFile(pairs.front().target, pairs.front().golden,
+                                   arguments.opener.compare, arguments.html));
+  Print(answer + fmt::format("file: {}\n", OneLine(arguments.html)));
+  return 0;
 }
 
 Result<int> RunView(ViewArguments& arguments) {
   PL_TRY(CheckArguments(arguments));
   if (arguments.has_no_cache) arguments.opener.cache.directory.clear();
   PL_TRY_ASSIGN(const std::vector<view::PathPair> pairs, RealPairs(arguments));
+  if (!arguments.html.empty()) return WriteHtmlFile(arguments, pairs);
   if (arguments.only_builds) return BuildOnly(arguments, pairs);
   return ServeUntilInterrupted(arguments, pairs);
 }
@@ -277,6 +302,8 @@ void AddServing(CLI::App& command, ViewArguments& arguments) {
       ->expected(0, 1)
       ->type_name("[ORIGIN]");
   command.add_flag("--open", arguments.opens, "open the browser");
+  command.add_flag("--until-eof", arguments.ends_with_input,
+                   "end when standard input ends, with the program that started this one");
 }
 
 void AddStores(CLI::App& command, ViewArguments& arguments) {
@@ -286,7 +313,9 @@ void AddStores(CLI::App& command, ViewArguments& arguments) {
   command.add_flag("--no-cache", arguments.has_no_cache, "keep nothing for the next time");
   command.add_flag("--build-only", arguments.only_builds,
                    "compare and keep what was found, and end; nothing is served");
-  command.add_option("--html", arguments.html, "write the page with its data into one file")
+  command
+      .add_option("--html", arguments.html,
+                  "compare, write the page with its data into one file, and end")
       ->type_name("FILE");
 }
 

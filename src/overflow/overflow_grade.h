@@ -13,12 +13,9 @@
 #include "load/rank_directories.h"
 #include "plumbline/record.h"
 #include "plumbline/result.h"
+#include "record/overflow_level.h"
 
 namespace plumbline {
-
-enum class OverflowLevel : uint8_t { kMedium, kHigh, kCritical };
-inline constexpr size_t kOverflowLevels = 3;
-std::string_view OverflowLevelName(OverflowLevel level);
 
 // What made the level. An anomaly is a Max, Min or Mean that is NaN or infinite.
 enum class OverflowScene : uint8_t {
@@ -34,8 +31,12 @@ struct OverflowGrade {
   OverflowScene scene = OverflowScene::kSwallowed;
 };
 
+// Upstream's: outputs whose largest Norm is more than this many times that of the inputs.
+inline constexpr double kLargestNormRatio = 100;
+
 // Nothing: no anomaly, or one that means nothing, of memory that a call only fills.
-std::optional<OverflowGrade> GradeOfCall(const Call& call);
+std::optional<OverflowGrade> GradeOfCall(const Call& call,
+                                         double largest_norm_ratio = kLargestNormRatio);
 
 struct GradedCall {
   std::string name;

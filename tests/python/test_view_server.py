@@ -127,7 +127,8 @@ def test_methods(served: Viewer, method: str) -> None:
 
 def test_a_body_that_is_not_read_is_no_request(served: Viewer) -> None:
     """What stands behind a refused request belongs to it."""
-    inner = f"GET /api/datasets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    inner = ("GET /api/datasets HTTP/1.1\r\nHost: localhost\r\n"
+             f"Authorization: Bearer {TOKEN}\r\n\r\n")
     head = ("POST /api/open HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(inner)}\r\n\r\n")
     with socket.create_connection(("127.0.0.1", served.port), timeout=10) as peer:
@@ -494,3 +495,42 @@ def unlike(tmp_path: Path) -> tuple[Path, Path]:
     """Two recordings of which a module is called otherwise."""
     other = [name.replace("fc.Linear", "dense.Dense") for name in NAMES]
     return write_rank(tmp_path / "new", NAMES), write_rank(tmp_path / "good", other)
+
+
+def test_pairs_by_hand(unlike: tuple[Path, Path], tmp_path: Path) -> None:
+    store = tmp_path / "kept.store"
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    before = {path: path.read_bytes() for side in unlike for path in side.iterdir()}
+    with viewer(tmp_path / "cache", *unlike, "--store", store) as running:
+        dataset = running.dataset()["id"]
+        kept = store.read_bytes()
+        assert running.get(f"d/{dataset}/matches") == {"pairs": [], "can_undo": False}
+        got = running.post(f"d/{dataset}/match", {"pairs": [pair], "place": 0})
+        assert got.json() == {"pairs": [pair], "can_undo": True}
+        again = running.post(f"d/{dataset}/match", {"pairs": [pair], "place": 0})
+        assert again.status == 400 and "counterpart already" in again.json()["error"]["message"]
+        for wrong in ([["Module.none", pair[1]]], [["../../x", "y"]], [[pair[0]]], "x", [[1, 2]]):
+            assert running.post(f"d/{dataset}/match", {"pairs": wrong}).status in (400, 404)
+        mapping = running.get(f"d/{dataset}/mapping")
+        assert mapping == {"yaml": "Net:\n  fc: dense\n", "matched": 1, "unmatched": 0}
+    written = json.loads((tmp_path / "kept.store.mpmatch.json").read_text())
+    assert written[pair[0]] == pair[1] and written["plumbline"]["log"][0]["pairs"] == [pair]
+    (tmp_path / "map.yaml").write_text(mapping["yaml"])
+    said = subprocess.run([PLUMB, "compare", *unlike, "-lm", tmp_path / "map.yaml", "-o", tmp_path],
+                          capture_output=True, text=True, check=True).stdout
+    assert "3 of 3 calls" in said or "unmatched" not in said.split("\n")[0], said
+    with viewer(tmp_path / "cache", *unlike, "--store", store) as running:
+        dataset = running.dataset()["id"]
+        assert running.get(f"d/{dataset}/matches")["pairs"] == [pair]
+        assert running.post(f"d/{dataset}/undo", {}).json() == {"pairs": [], "can_undo": False}
+        assert running.post(f"d/{dataset}/undo", {}).status == 404
+    assert store.read_bytes() == kept
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_nothing_is_paired_where_it_is_read_only(unlike: tuple[Path, Path], tmp_path: Path) -> None:
+    with viewer(tmp_path / "cache", *unlike, "--read-only") as running:
+        dataset = running.dataset()["id"]
+        assert running.get("datasets")["read_only"] is True
+        got = running.post(f"d/{dataset}/match", {"pairs": [["a", "b"]]})
+        assert got.status == 403 and got.json()["error"]["code"] == "read-only"

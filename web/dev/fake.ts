@@ -169,7 +169,7 @@ export function makeFake(size: FakeSize): LocalDataset {
   for (let step = 0; step < size.steps; step++) {
     for (let rank = 0; rank < size.ranks; rank++) {
       const start = b.names.length;
-      const { golden, first } = addPlace(b, size, rank === size.ranks - 1 ? -1 : Math.floor(size.layers * 0.4), next);
+      const { golden, first } = addPlace(b, size, size.ranks > 1 && rank === size.ranks - 1 ? -1 : Math.floor(size.layers * 0.4), next);
       raw.push({ step, rank, start, golden, end: b.names.length, first });
     }
   }
@@ -184,7 +184,7 @@ export function makeFake(size: FakeSize): LocalDataset {
       id, parent: b.parent[id] ?? -1, partner: level === "unmatched" ? -1 : isGolden ? id - half : id + half,
       name: b.names[id] ?? "", type: TYPES[b.type[id] ?? 0] ?? "api", children: b.children[id] ?? 0,
       size: b.size[id] ?? 1, depth: b.depth[id] ?? 0, index: b.index[id] ?? 0,
-      order: id - (isGolden ? (place?.golden ?? 0) : (place?.start ?? 0)), level, overflow: "",
+      order: id - (isGolden ? (place?.golden ?? 0) : (place?.start ?? 0)), level, overflow: level !== "error" ? "" : (b.flags[id] ?? 0) & FLAG.first ? "critical" : id % 3 === 0 ? "medium" : "high",
       worst: LEVELS[rolled.worst[judged] ?? 0] ?? "none", errors: rolled.errors[judged] ?? 0,
       warnings: rolled.warnings[judged] ?? 0, unmatched: rolled.unmatched[id] ?? 0, ms: b.ms[id] ?? 0,
       error: level === "unmatched" || b.type[id] === 0 ? null : (b.error[judged] ?? 0),
@@ -234,7 +234,7 @@ function fakeMeta(b: Builder, raw: readonly RawPlace[]): Meta {
       }
       : null,
     steps: [...new Set(raw.map((p) => p.step))], ranks: [...new Set(raw.map((p) => p.rank))], micro_steps: 1,
-    overflow_check: false, has_tensors: true, places, notes: [], facts: {},
+    overflow_check: true, has_tensors: true, places, notes: [], facts: {},
   };
 }
 
@@ -272,7 +272,7 @@ class Fake implements LocalDataset {
     return this.#names[id] ?? "";
   }
 
-  details(id: number): LocalDetails {
+  async details(id: number): Promise<LocalDetails> {
     const row = this.row(id);
     const isBad = row.level === "error" || row.level === "warning";
     return {

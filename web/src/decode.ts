@@ -4,6 +4,8 @@ import { failure, success, type Result } from "./result";
 
 export type Decoder<T> = (value: unknown, at: string) => T;
 
+export type Decoded<D> = D extends Decoder<infer T> ? T : never;
+
 class Mismatch extends Error {}
 
 function wrong(value: unknown, at: string, expected: string): never {
@@ -86,7 +88,7 @@ export const dictionary =
   };
 
 export const record =
-  <T extends object>(fields: { readonly [K in keyof T]-?: Decoder<T[K]> }): Decoder<T> =>
+  <T extends object>(fields: { readonly [K in keyof T]-?: Decoder<T[K]> }): Decoder<Readonly<T>> =>
   (value, at) => {
     if (!isRecord(value)) return wrong(value, at, "an object");
     const out: Partial<T> = {};

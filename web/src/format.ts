@@ -27,6 +27,11 @@ export function formatError(value: number | null): string {
   return value.toExponential(1).replace("e+", "e").replace("e-", "e−");
 }
 
+// Two or three digits with the sign, for marks of axes and cells.
+export function formatShort(value: number | null): string {
+  return value === null || !(value < 0) ? formatError(value) : `−${formatError(-value)}`;
+}
+
 export function formatCount(value: number): string {
   return value.toLocaleString("en-US").replaceAll(",", " ");
 }

@@ -12,8 +12,9 @@ import type { Failure, Result } from "./result";
 import type { Session } from "./session";
 import type { State } from "./state";
 import type { Say } from "./texts";
+import { isTrend } from "./trend_answers";
 import type { Datasets, NodeRow } from "./types";
-import { VIEWS } from "./views";
+import { viewsOf } from "./views";
 
 export interface LayoutProps {
   readonly say: Say;
@@ -52,9 +53,9 @@ export function Layout(props: LayoutProps) {
         props.viewRoot.querySelector<HTMLElement>("[tabindex='0']")?.focus();
       }}>{say("app.skip")}</a>
       <TopBar {...props} isServed={props.api.isServed} />
-      {session && session.place >= 0 && <Opened {...props} session={session} />}
+      {session?.isReady && <Opened {...props} session={session} />}
       {state.dataset === "" && <OpenPanel say={say} api={props.api} datasets={props.datasets} onOpen={(dataset) => props.onGo({ dataset })} />}
-      {state.dataset !== "" && !(session && session.place >= 0) && <Waiting {...props} />}
+      {state.dataset !== "" && !session?.isReady && <Waiting {...props} />}
       <div class="notice" role="status" aria-live="polite">{props.notice && <p>{props.notice}</p>}</div>
       {props.dialog}
     </>
@@ -78,12 +79,14 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
   const hits = state.q !== "" ? session.hits : null;
   return (
     <>
-      <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />
-      <nav class="tabs" aria-label={say("bar.views")} role="tablist">
-        {VIEWS.filter((kind) => kind.appliesTo(session.meta)).map((kind) => (
-          <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
-            onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
-        ))}
+      {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
+      <nav class="tabs" aria-label={say("bar.views")}>
+        <div role="tablist" aria-label={say("bar.views")}>
+          {viewsOf(session).map((kind) => (
+            <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
+              onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
+          ))}
+        </div>
         <div class="tab-tools" id="view-tools" />
       </nav>
       <main class={hits ? "work with-hits" : "work"}>
@@ -93,13 +96,13 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
             onSelect={props.onSelect} onClose={() => props.onGo({ q: "" })} />
         )}
         <Splits viewRoot={props.viewRoot} say={say} isSmall={session.selected === null}
-          below={
+          below={viewsOf(session).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
             <>
               <Flow say={say} session={session} onSelect={props.onSelect} />
               <Details say={say} session={session} param={state.param} onParam={(param) => props.onGo({ param })}
                 onValues={props.onValues} onSelect={props.onSelect} onCopy={props.onCopy} onSource={props.onSource} />
             </>
-          } />
+          )} />
       </main>
     </>
   );
@@ -116,9 +119,9 @@ function Splits(props: {
   useEffect(() => holder.current?.replaceChildren(props.viewRoot), [props.viewRoot]);
   const limit = (value: number): void => setHeight(Math.round(Math.min(Math.max(value, LOWEST), innerHeight - 260)));
   return (
-    <div class="splits" style={{ gridTemplateRows: `minmax(0, 1fr) 7px ${props.isSmall ? LOWEST : height}px` }}>
+    <div class="splits" style={{ gridTemplateRows: props.below === null ? "minmax(0, 1fr)" : `minmax(0, 1fr) 7px ${props.isSmall ? LOWEST : height}px` }}>
       <div class="view-holder" ref={holder} />
-      <div class="splitter" role="separator" aria-orientation="horizontal" tabIndex={0} aria-valuenow={height} aria-valuemin={LOWEST}
+      {props.below !== null && <div class="splitter" role="separator" aria-orientation="horizontal" tabIndex={0} aria-valuenow={height} aria-valuemin={LOWEST}
         aria-valuemax={innerHeight - 260} aria-label={props.say("details.title")}
         onKeyDown={(event) => {
           const by = { ArrowUp: 24, ArrowDown: -24 }[event.key];
@@ -129,8 +132,8 @@ function Splits(props: {
         onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
         onPointerMove={(event) => {
           if (event.currentTarget.hasPointerCapture(event.pointerId)) limit(innerHeight - event.clientY);
-        }} />
-      <div class="below">{props.below}</div>
+        }} />}
+      {props.below !== null && <div class="below">{props.below}</div>}
     </div>
   );
 }

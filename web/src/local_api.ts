@@ -15,7 +15,7 @@ export interface LocalDataset {
   row(id: number): NodeRow;
   name(id: number): string;
   // null: its details are not part of this page.
-  details(id: number): LocalDetails | null;
+  details(id: number): Promise<LocalDetails | null>;
   dtypes(id: number): readonly string[];
   shapes(id: number): readonly string[];
   readonly first: readonly { readonly id: number; readonly kind: FirstRow["kind"]; readonly why: string }[];
@@ -70,10 +70,10 @@ export class LocalApi extends JsonApi {
   protected override get(path: string, parameters: Parameters): Promise<Result<unknown>> {
     const question = path === "datasets" || path === "jobs" ? path : path.replace(/^d\/[^/]*\//, "");
     const p = (name: string): string => String(parameters[name] ?? "");
-    return Promise.resolve(this.#answer(question, p));
+    return this.#answer(question, p);
   }
 
-  #answer(question: string, p: (name: string) => string): Result<unknown> {
+  async #answer(question: string, p: (name: string) => string): Promise<Result<unknown>> {
     const node = p("node") === "" ? -1 : Number(p("node").split(",")[0]);
     switch (question) {
       case "datasets":
@@ -185,9 +185,9 @@ export class LocalApi extends JsonApi {
     return success({ exact: false, rows: this.#table([from]) });
   }
 
-  #node(id: number): Result<unknown> {
+  async #node(id: number): Promise<Result<unknown>> {
     if (!this.#isNode(id)) return noNode(id);
-    const details = this.#data.details(id);
+    const details = await this.#data.details(id);
     if (!details) {
       return failure("left-out", "The numbers of this call were left out of the file to keep it small; open the recordings with \"plumb view\" to see them.");
     }

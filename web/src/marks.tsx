@@ -1,6 +1,6 @@
 // Verdicts as people see them: a symbol, a colour and a word, never the colour alone.
 import type { Say, TextKey } from "./texts";
-import { FLAG, type Level, type NodeRow, type Overflow } from "./types";
+import { FLAG, type Change, type Level, type NodeRow, type Overflow } from "./types";
 
 export const SYMBOL: Readonly<Record<Level, string>> = {
   pass: "✓", warning: "!", error: "✕", unmatched: "?", none: "–",
@@ -74,4 +74,13 @@ const FLAG_NAMES = Object.keys(FLAG) as readonly (keyof typeof FLAG)[];
 
 export function flagTexts(row: NodeRow, say: Say): string[] {
   return FLAG_NAMES.filter((name) => (row.flags & FLAG[name]) !== 0).map((name) => say(`flag.${name}`));
+}
+
+const CHANGES: Readonly<Record<Change, string>> = { worse: "▼", better: "▲", same: "=", new: "＋", "": "" };
+
+// What became of a call since an older result.
+export function ChangeMark(props: { readonly change: Change; readonly say: Say }) {
+  const { change, say } = props;
+  if (change === "") return null;
+  return <span class={`change change-${change}`}><b aria-hidden="true">{CHANGES[change]}</b> {say(`change.${change}`)}</span>;
 }

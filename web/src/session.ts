@@ -2,6 +2,7 @@
 import type { Api } from "./api";
 import type { Failure, Result } from "./result";
 import { Tree, type TreeFilter } from "./tree";
+import { isTrend } from "./trend_answers";
 import type { Meta, NodeDetails, NodeRow, Place, Side } from "./types";
 import { Hits } from "./hits";
 
@@ -46,6 +47,16 @@ export class Session {
   // To be called after the session was changed.
   changed(): void {
     this.#on.changed();
+  }
+
+  // Whether there is anything to look at: a dataset of trends has no places.
+  get isReady(): boolean {
+    return this.place >= 0 || isTrend(this.meta);
+  }
+
+  // Whether what is no hit steps back; a faulty query has no hits to show.
+  get isFiltered(): boolean {
+    return this.filter.q !== "" && !this.hits?.error;
   }
 
   placeInfo(): Place | null {

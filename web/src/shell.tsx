@@ -7,13 +7,14 @@ import { Layout } from "./layout";
 import { Help, GoToName, SourceDialog } from "./panels/dialogs";
 import { ExportDialog } from "./panels/export";
 import type { Theme } from "./panels/top_bar";
-import { failure, type Failure, type Result } from "./result";
+import { failure, success, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
-import type { Datasets, NodeRow, SourceText } from "./types";
+import type { Datasets, FirstWrong, NodeRow, SourceText } from "./types";
+import { metaOfTrend } from "./trend_answers";
 import type { Context, GoOptions, View, ViewKind } from "./view";
-import { VIEWS } from "./views";
+import { viewsOf } from "./views";
 
 type OpenDialog = "" | "help" | "name" | "export" | { readonly line: number; readonly source: Result<SourceText> };
 
@@ -106,7 +107,7 @@ class Page {
   async #load(dataset: string, ticket: number): Promise<void> {
     this.#dropSession();
     const known = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === dataset) : undefined;
-    const meta = await this.#api.meta(dataset);
+    const meta = known?.kind === "trend" && known.state === "ready" ? success(metaOfTrend(known)) : await this.#api.meta(dataset);
     if (ticket !== this.#ticket) return;
     if (meta.ok) {
       this.#failure = null;
@@ -237,7 +238,8 @@ class Page {
     const first = this.#session?.meta.first;
     const place = first ? this.#session?.meta.places[first.place] : undefined;
     if (!first || !place) return;
-    this.#go({ step: place.step, rank: place.rank, side: "target", node: first.name, param: first.item }, options);
+    const side = place.golden_root >= 0 && first.id >= place.golden_root ? "golden" : "target";
+    this.#go({ step: place.step, rank: place.rank, side, node: first.name, param: withoutCall(first) }, options);
   }
 
   // --- Keys
@@ -301,10 +303,10 @@ class Page {
     return true;
   }
 
-  #goView(key: string): void {
-    const kind = VIEWS.find((view) => view.key === key);
-    if (kind && this.#session && kind.appliesTo(this.#session.meta)) this.#go({ view: key });
-    else if (kind) this.#tell(this.#say("app.not-applicable", this.#say(kind.title)));
+  #goView(key: "trend" | "timeline"): void {
+    if (!this.#session) return;
+    if (viewsOf(this.#session).some((view) => view.key === key)) this.#go({ view: key });
+    else this.#tell(this.#say("app.not-applicable", this.#say(`view.${key}`)));
   }
 
   #goValues(session: Session): void {
@@ -377,7 +379,7 @@ class Page {
 
   // The view that the state names, or the first one that has anything to show.
   #chooseView(session: Session): void {
-    const usable = VIEWS.filter((view) => view.appliesTo(session.meta));
+    const usable = viewsOf(session);
     const kind = usable.find((view) => view.key === this.#state.view) ?? usable[0] ?? null;
     if (kind === this.#kind) return;
     this.#view?.dispose();
@@ -388,7 +390,7 @@ class Page {
 
   #draw(): void {
     const session = this.#session;
-    if (session && session.place >= 0) this.#chooseView(session);
+    if (session?.isReady) this.#chooseView(session);
     const building = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === this.#state.dataset) : undefined;
     render(
       <Layout
@@ -403,7 +405,7 @@ class Page {
         dialog={this.#dialogBox()} />,
       this.#root,
     );
-    if (session && session.place >= 0) this.#view?.show(this.#state);
+    if (session?.isReady) this.#view?.show(this.#state);
     document.title = session ? `${this.#state.node.split(".").slice(-3).join(".") || session.meta.target} · plumbline` : "plumbline";
   }
 
@@ -422,6 +424,11 @@ class Page {
     }
     return null;
   }
+}
+
+// "Functional.linear.0.forward.output.0" -> "output.0".
+function withoutCall(first: FirstWrong): string {
+  return first.item.startsWith(`${first.name}.`) ? first.item.slice(first.name.length + 1) : first.item;
 }
 
 function inPlace(id: number, place: { readonly target_root: number; readonly golden_root: number; readonly nodes: number; readonly golden_nodes: number }): boolean {

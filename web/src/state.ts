@@ -123,12 +123,12 @@ const shortNumber = (value: number): string => String(Number(value.toPrecision(7
 // only the part behind "#", which needs no server.
 export class Address {
   readonly #isServed: boolean;
-  // Address of the page itself, with a slash at its end.
+  // Address of the page itself, with a slash at its end where it is served.
   readonly base: string;
 
   constructor(isServed: boolean) {
     this.#isServed = isServed;
-    this.base = isServed ? location.pathname.replace(/(g\/[^/]*\/?|[^/]*)$/, "") : location.pathname;
+    this.base = isServed ? location.pathname.replace(/(g\/[^/]*\/?|[^/]*)$/, "") : location.pathname + location.search;
   }
 
   read(): State {

@@ -43,7 +43,9 @@ export interface ViewKind {
   readonly title: TextKey;
   // Key that opens it, as in keys.ts; empty: none.
   readonly shortcut: string;
-  // Whether there is anything to show.
-  appliesTo(meta: Meta): boolean;
+  // Whether it has the whole page, without the flow and the details of the selected call below.
+  readonly isWhole?: boolean;
+  // Whether there is anything to show; `isServed`: by a program, not by the data in a file.
+  appliesTo(meta: Meta, isServed: boolean): boolean;
   create(root: HTMLElement, context: Context): View;
 }

@@ -3,6 +3,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+// A table with keys of its own: its headings stay at the top of the rows.
+export interface GridProps {
+  readonly head: ComponentChildren;
+  readonly headHeight: number;
+  readonly activeId: string | undefined;
+  readonly onKeyDown: (event: KeyboardEvent) => void;
+}
+
 export interface VirtualRowsProps {
   readonly count: number;
   readonly height: number;
@@ -13,13 +21,14 @@ export interface VirtualRowsProps {
   readonly onRange?: (from: number, to: number) => void;
   // Brought into sight whenever it changes; -1: none.
   readonly focus?: number;
+  readonly grid?: GridProps;
 }
 
 const MAX_HEIGHT = 8_000_000;
 const EXTRA_ROWS = 6;
 
 export function VirtualRows(props: VirtualRowsProps) {
-  const { count, height, focus = -1 } = props;
+  const { count, height, focus = -1, grid } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 400 });
   const whole = count * height;
@@ -40,7 +49,7 @@ export function VirtualRows(props: VirtualRowsProps) {
     const element = box.current;
     if (!element || focus < 0) return;
     const at = (focus * height) / scale;
-    if (at < element.scrollTop || at + height > element.scrollTop + element.clientHeight) {
+    if (at < element.scrollTop || at + height > element.scrollTop + element.clientHeight - (grid?.headHeight ?? 0)) {
       element.scrollTop = at - element.clientHeight / 3;
     }
   }, [focus, count]);
@@ -51,9 +60,11 @@ export function VirtualRows(props: VirtualRowsProps) {
     lines.push(<div key={i} class="row" role="presentation" style={{ top: `${top}px`, height: `${height}px` }}>{props.row(i)}</div>);
   }
   return (
-    <div class="rows" ref={box} role={props.role ?? "group"} aria-label={props.label} tabIndex={-1}
+    <div class="rows" ref={box} role={grid ? "grid" : props.role ?? "group"} aria-label={props.label} tabIndex={grid ? 0 : -1}
+      {...(grid && { "aria-rowcount": count + 1, "aria-activedescendant": grid.activeId, onKeyDown: grid.onKeyDown })}
       onScroll={(event) => setView({ top: event.currentTarget.scrollTop, size: event.currentTarget.clientHeight })}>
-      <div class="rows-space" role="presentation" style={{ height: `${shown}px` }}>{lines}</div>
+      {grid?.head}
+      <div class="rows-space" role={grid ? "rowgroup" : "presentation"} style={{ height: `${shown}px` }}>{lines}</div>
     </div>
   );
 }

@@ -13,8 +13,7 @@ struct PageFile {
   std::string_view name, type, text;
 };
 
-// Those that were there when the program was built (cmake/embed_page.cmake); none: it was built
-// without Node.js.
+// Those of report/page_files.h; none: plumbline was compiled without Node.js.
 std::span<const PageFile> BuiltPage();
 
 }  // namespace plumbline::view

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
 namespace plumbline::view {
 namespace {

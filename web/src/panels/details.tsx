@@ -4,6 +4,7 @@ import { cut, formatError, formatScalar, formatShape } from "../format";
 import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity } from "../marks";
 import type { Session } from "../session";
 import type { Say, TextKey } from "../texts";
+import { StepSparks } from "../views/node_trend";
 import type { NodeDetails, NodeRow, Scalar, ValuePair, ValueSide } from "../types";
 
 export interface DetailsProps {
@@ -55,6 +56,8 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
   const { say, session, row, details } = props;
   const partner = session.partner;
   const flags = flagTexts(row, say);
+  const first = session.meta.first?.id === row.id ? session.meta.first : null;
+  const overSteps = (props.param || details?.values.find((value) => value.role === "output")?.name) ?? undefined;
   return (
     <>
       <h2>
@@ -66,6 +69,7 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
         <p class="crumbs dim"><bdi>{details.path.slice(1, -1).map((name) => cut(lastParts(name), 40)).join(" › ")}</bdi></p>
       )}
       {details && details.reason_text && <p class={`why ${row.level}`}>{details.reason_text}</p>}
+      {first && first.cause_text && <p class={`why ${row.level}`}>{say("answer.cause", first.cause, first.confidence, first.cause_text)}</p>}
       {flags.map((flag) => <p key={flag} class="flag">{flag}</p>)}
       {details && (
         <dl class="facts">
@@ -76,6 +80,9 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
               : session.meta.kind === "compare" ? say("details.no-partner") : "–"}
           </dd>
           {details.pairing && <><dt>{say("details.pairing")}</dt><dd>{details.pairing}</dd></>}
+          {overSteps !== undefined && session.meta.steps.length > 1 && (
+            <><dt>{say("details.over-steps", overSteps)}</dt><dd><StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} /></dd></>
+          )}
           {details.merge.length > 0 && <><dt>{say("details.merge")}</dt><dd>{details.merge.map((line) => <div key={line}>{line}</div>)}</dd></>}
         </dl>
       )}
@@ -227,7 +234,9 @@ function SideCells(props: {
   if (!side) return <>{label}<td class="dim" colSpan={span}>{say("details.missing")}</td></>;
   const isText = side.dtype === "" && side.shape === null;
   if (isText) return <>{label}<td>{side.type}</td><td class="mono" colSpan={span - 1}><bdi>{cut(literal(side.value), 300)}</bdi></td></>;
-  const differs = (a: unknown, b: unknown): string => (other && JSON.stringify(a) !== JSON.stringify(b) ? `differs ${props.level}` : "");
+  // Digits that differ within what rounding explains need no eyes.
+  const isWrong = other !== null && (props.level === "error" || props.level === "warning");
+  const differs = (a: string, b: string): string => (isWrong && a !== b ? `differs ${props.level}` : "");
   return (
     <>
       {label}
@@ -238,7 +247,7 @@ function SideCells(props: {
           {formatScalar(side[name])}
         </td>
       ))}
-      {hasMd5 && <td class={`mono ${differs(side.md5, other?.md5)}`}>{side.md5}</td>}
+      {hasMd5 && <td class={`mono ${differs(side.md5, other?.md5 ?? "")}`}>{side.md5}</td>}
     </>
   );
 }

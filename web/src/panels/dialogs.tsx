@@ -130,12 +130,15 @@ export function SourceDialog(props: {
     <Dialog title={source.ok ? source.value.file : say("details.stack")} say={say} onClose={props.onClose}>
       {source.ok
         ? (
+          <>
+          <p class="source-link"><a href={`vscode://file${source.value.file.startsWith("/") ? "" : "/"}${encodeURI(source.value.file)}:${line}`}>{say("source.editor")}</a></p>
           <ol class="source" start={source.value.first}>
             {source.value.lines.map((text, i) => {
               const number = source.value.first + i;
               return <li key={number} value={number} class={number === line ? "chosen" : ""}><code>{text || " "}</code></li>;
             })}
           </ol>
+          </>
         )
         : <p class="empty bad">{source.error.message}</p>}
     </Dialog>

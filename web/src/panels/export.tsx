@@ -17,7 +17,8 @@ export interface ExportProps {
 
 const FORMATS: readonly ExportFormat[] = ["csv", "xlsx", "html", "vis", "vis.db"];
 
-function save(name: string, data: Blob): void {
+// Hands data over as a file.
+export function save(name: string, data: Blob): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(data);
   link.download = name;

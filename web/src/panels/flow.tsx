@@ -1,6 +1,6 @@
 // How errors grow through a module: its children in order of execution, each with the error of its
 // inputs and of its outputs as two bars on a logarithmic scale.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatError, shortName } from "../format";
 import type { Result } from "../result";
 import type { Session } from "../session";
@@ -76,10 +76,14 @@ function FlowBar(props: {
   readonly onSelect: (row: NodeRow) => void;
 }) {
   const { row, say } = props;
+  const element = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (props.isChosen) element.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [props.isChosen]);
   const said = `${row.name}\n${say("flow.input")} ${formatError(row.input_error) || "–"}, ${say("flow.output")} ${formatError(row.error) || "–"}`;
   const classes = ["flow-bar", row.level, props.isJump ? "jump" : "", props.isChosen ? "chosen" : ""].join(" ");
   return (
-    <button class={classes} title={said} aria-label={said} onClick={() => props.onSelect(row)}>
+    <button ref={element} class={classes} title={said} aria-label={said} onClick={() => props.onSelect(row)}>
       <span class="columns">
         <i class="in" style={{ height: `${barHeight(row.input_error) * 100}%` }} />
         <i class="out" style={{ height: `${barHeight(row.error) * 100}%` }} />

@@ -11,9 +11,9 @@ const LEAST_WIDTH = 240;
 const LEAST_COLUMNS = 3;
 // A cell is about this many times as wide as high: rows that make a long list about square.
 const ASPECT = 5;
-// So many open boxes stand below each other before they form columns.
-const STACKED = 40;
-const STACK_ASPECT = 10;
+// Open boxes stand below each other, as one reads; a picture higher than this forms columns until it
+// is about as high as wide.
+const STACKED = 8000;
 
 export interface Box {
   readonly x: number;
@@ -92,7 +92,8 @@ export class GraphLayout {
   #arrange(id: number, version: number): Frame {
     const branch = this.#tree.branch(id);
     if (!branch) return EMPTY;
-    const columns = Math.max(LEAST_COLUMNS, Math.round(Math.sqrt(branch.total / ASPECT)));
+    const isLong = (branch.total / LEAST_COLUMNS) * (CELL.height + CELL.gap) > STACKED;
+    const columns = isLong ? Math.max(LEAST_COLUMNS, Math.round(Math.sqrt(branch.total / ASPECT))) : LEAST_COLUMNS;
     const segments: Segment[] = [];
     let y = TITLE;
     let next = 0;
@@ -121,7 +122,7 @@ export class GraphLayout {
   // Open children that follow each other, below each other or in as many columns as keep a long
   // picture in shape; returns where it goes on.
   #shelves(open: readonly number[], rows: readonly (NodeRow | undefined)[], from: number, out: Segment[]): number {
-    const columns = open.length <= STACKED ? 1 : Math.ceil(Math.sqrt(open.length / STACK_ASPECT));
+    const columns = this.#columns(open, rows);
     let y = from;
     for (let i = 0; i < open.length; i += columns) {
       let x = PADDING;
@@ -137,6 +138,20 @@ export class GraphLayout {
       y += height + CELL.gap;
     }
     return y;
+  }
+
+  #columns(open: readonly number[], rows: readonly (NodeRow | undefined)[]): number {
+    let height = 0;
+    let width = 1;
+    for (const at of open) {
+      const row = rows[at];
+      const frame = row ? this.frame(row.id) : EMPTY;
+      height += frame.height + CELL.gap;
+      width = Math.max(width, frame.width);
+    }
+    const columns = height <= STACKED ? 1 : Math.max(1, Math.round(Math.sqrt(height / width)));
+    // As few in the last line as in the others.
+    return Math.ceil(open.length / Math.ceil(open.length / columns));
   }
 
   // Where a node that can be seen is, in the picture; null for one that cannot.

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { formatCount, formatError } from "../format";
 import { Hits } from "../hits";
-import { LevelMark } from "../marks";
+import { ChangeMark, LevelMark } from "../marks";
 import type { State } from "../state";
 import type { Context, View, ViewKind } from "../view";
 import { VirtualRows } from "../virtual_rows";
@@ -79,12 +79,12 @@ class ListView implements View {
     if (!row) return null;
     const { say, session } = this.#context;
     return (
-      <button class={row.id === session.selected?.id ? "list-row chosen" : "list-row"} title={row.name}
+      <button class={row.id === session.selected?.id ? "list-row chosen" : "list-row"} title={row.name} tabIndex={i === Math.max(0, this.#at()) ? 0 : -1}
         onClick={() => this.#context.select(row)} onDblClick={() => this.#context.select(row, "graph")}>
         <span class="number dim">{row.order}</span>
         <LevelMark level={row.level} say={say} withWord />
         <bdi>{row.name}</bdi>
-        <span class="dim">{row.overflow === "" ? "" : say(`overflow.${row.overflow}`)}</span>
+        <span class="dim">{row.overflow === "" ? "" : say(`overflow.${row.overflow}`)} <ChangeMark change={row.change} say={say} /></span>
         <span class="number">{formatError(row.input_error)}</span>
         <span class="number">{formatError(row.error)}</span>
       </button>
