@@ -4,11 +4,9 @@
 #include <nanobind/stl/string.h>
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "base/file/file.h"
 #include "errors.h"
 #include "file_path.h"
 #include "view/trends/trend_answers.h"
@@ -27,12 +25,6 @@ view::Parameters ParametersOf(const QuestionTexts& texts) {
   return parameters;
 }
 
-// Empty: there is none.
-std::optional<view::ValueFile> FileOf(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  return view::ValueFile{std::string(DirectoryOf(path)), std::string(BaseName(path))};
-}
-
 // Answers that are kept for the next question.
 struct ValueReader {
   view::ValueCache cache;
@@ -40,8 +32,8 @@ struct ValueReader {
   Result<std::string> Ask(const FilePath& target, const FilePath& golden, const std::string& what,
                           const QuestionTexts& texts) {
     const nb::gil_scoped_release release;
-    return view::ValueAnswer({FileOf(target.bytes), FileOf(golden.bytes)}, what,
-                             ParametersOf(texts), {&cache, nullptr});
+    return view::ValueAnswer({target.bytes, golden.bytes}, what, ParametersOf(texts),
+                             {&cache, nullptr});
   }
 };
 

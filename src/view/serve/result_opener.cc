@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "base/text/json.h"
 #include "view/query/answers.h"
 #include "view/serve/recording_entries.h"
@@ -108,7 +109,11 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
     options.progress = [&job](uint64_t done, uint64_t all) {
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
     };
+    const LossWatch watch;
     const Status built = BuildStore(target, golden, path, options);
+    const Status is_whole = watch.Check();
+    if (!is_whole && built) (void)RemoveFile(path);
+    PL_TRY(is_whole);
     if (!built && job.cancelled()) return Cancelled();
     return built;
   };

@@ -3,7 +3,9 @@ import { useMemo } from "preact/hooks";
 import type { Api } from "../api";
 import { Answer, Choose, keep, useAsked, type ViewProps } from "../parts/kit";
 import { LineChart, Spark, type Line } from "../parts/line_chart";
+import { NO_STATE } from "../state";
 import type { Say } from "../texts";
+import { seriesOf } from "../trend_answers";
 
 const STATISTICS = ["norm", "max", "min", "mean"] as const;
 
@@ -23,6 +25,8 @@ export function NodeTrend({ context, state }: ViewProps) {
     ].filter((line) => line.values.some((each) => each !== null)) satisfies Line[],
     error: [{ label: say("column.error"), values: known.error, colour: "--error" }] satisfies Line[],
   }, [known, statistic, say]);
+  const datasets = useAsked(() => api.datasets(), []);
+  const trend = datasets.ok ? datasets.value.datasets.find(({ kind, state: is }) => kind === "trend" && is === "ready") : undefined;
   if (!selected) return <p class="quiet">{say("trend.no-node")}</p>;
   if (details && !value) return <p class="quiet">{say("details.no-values")}</p>;
   const open = (i: number): void => context.go({ step: charts?.steps[i] ?? state.step });
@@ -34,6 +38,11 @@ export function NodeTrend({ context, state }: ViewProps) {
         <Choose label={say("trend.statistic")} value={statistic} choose={(stat) => keep(context, state, { stat })}
           choices={STATISTICS.map((key) => ({ key, text: say(`details.column.${key}`) }))} />
         <bdi class="mono">{selected.name}</bdi>
+        {trend && (
+          <button type="button" onClick={() => context.go({ ...NO_STATE, dataset: trend.id, view: "trend", extra: seriesOf(selected.name) })}>
+            {say("trend.show-in", trend.title)}
+          </button>
+        )}
       </div>
       <Answer asked={asked} say={say}>
         {() => charts && (
