@@ -130,8 +130,9 @@ TEST(ResultStore, KeepsEveryDetail) {
 
 TEST(ResultStore, NumbersKeepTheirBitsBesideThoseOfTheOtherSide) {
   const plumbline::testing::TestDirectory directory;
-  const std::vector<double> numbers = {0.1, 0.1 + 1e-17, std::nextafter(0.1, 1), 0.5, -0.5, INFINITY,
-                                       NAN, 1e300, -0.0, 0.0, 0.1 * (1 + 1e-8), 3};
+  const std::vector<double> numbers = {
+      0.1,  0.1 + 1e-17, std::nextafter(0.1, 1), 0.5, -0.5, INFINITY, NAN, 1e300,
+      -0.0, 0.0,         0.1 * (1 + 1e-8),       3};
   auto writer = StoreWriter::Create(directory.Path("s"));
   PlaceBuilder place(0, 0);
   place.AddNode(false, {.name = "DefaultModel", .partner = 0, .type = StoredType::kRoot});
