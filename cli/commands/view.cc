@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "base/file/scratch_directory.h"
 #include "base/process/log.h"
 #include "browser.h"
@@ -213,6 +214,8 @@ bool InputHasEnded() {
 
 Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
                                   const std::vector<view::PathPair>& pairs) {
+  AwaitInterrupts();
+  LiveOnWithLostMapping();
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
   PL_TRY_ASSIGN(const std::unique_ptr<ScratchDirectory> scratch,
                 ScratchDirectory::Make("plumb-view"));
@@ -222,7 +225,6 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   view::PageServer server(std::move(options));
   PL_TRY_ASSIGN(const std::unique_ptr<view::HttpServer> http,
                 functions->start_http_server(arguments.host, arguments.port, {}, server));
-  AwaitInterrupts();
   for (const view::PathPair& pair : pairs) {
     PL_TRY(server.datasets().Open(pair.target, pair.golden));
   }

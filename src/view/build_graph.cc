@@ -83,7 +83,7 @@ class EntryTaker {
   Status Fill(const Call& call, Node& node) {
     PL_TRY_ASSIGN(node.values, ValuesOf(call, options_.form));
     if (!options_.grades_overflow) return {};
-    const auto grade = GradeOfCall(call);
+    const auto grade = GradeOfCall(call, options_.overflow_norm_ratio);
     if (grade) node.overflow = grade->level;
     return {};
   }

@@ -11,6 +11,7 @@
 #include "plumbline/compare_options.h"
 #include "plumbline/result.h"
 #include "view/graph_report.h"
+#include "view/graph_thresholds.h"
 #include "view/node_stacks.h"
 
 namespace plumbline::view {
@@ -23,11 +24,14 @@ struct GraphFileOptions {
   StackForm stacks = StackForm::kFull;
   load::RankFilter filter{};
   bool grades_overflow = false;
+  GraphThresholds thresholds{};
   // Ranks that an earlier run with this option finished, or that stand in a result, are taken from
   // there if what they are made of has not changed.
   bool resumes = false;
   // Of a comparison: how calls are paired, noise_path, and threads of all work.
   CompareOptions compare{};
+  // Called with every comparison, in order of steps and ranks; may be empty.
+  std::function<void(const Comparison& comparison)> compared{};
   // How many ranks are done, of how many; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress{};
 };

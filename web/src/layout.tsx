@@ -80,11 +80,13 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
   return (
     <>
       {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
-      <nav class="tabs" aria-label={say("bar.views")} role="tablist">
-        {viewsOf(session).map((kind) => (
-          <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
-            onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
-        ))}
+      <nav class="tabs" aria-label={say("bar.views")}>
+        <div role="tablist" aria-label={say("bar.views")}>
+          {viewsOf(session).map((kind) => (
+            <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
+              onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
+          ))}
+        </div>
         <div class="tab-tools" id="view-tools" />
       </nav>
       <main class={hits ? "work with-hits" : "work"}>

@@ -54,6 +54,11 @@ export class Session {
     return this.place >= 0 || isTrend(this.meta);
   }
 
+  // Whether what is no hit steps back; a faulty query has no hits to show.
+  get isFiltered(): boolean {
+    return this.filter.q !== "" && !this.hits?.error;
+  }
+
   placeInfo(): Place | null {
     return this.meta.places[this.place] ?? null;
   }

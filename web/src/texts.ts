@@ -202,6 +202,8 @@ const TEXTS = {
   "trend.alert.ratio": ["jumps", "突变"],
   "trend.alert-count": ["{0} alerts", "{0} 条告警"],
   "trend.no-metric": ["This database holds no metric.", "此数据库不含任何指标。"],
+  "trend.show-in": ["Show in {0}", "在 {0} 中显示"],
+  "trend.more-targets": ["the first {0} of {1}: narrow them by name", "前 {0} 项，共 {1} 项：请按名称缩小范围"],
   "trend.no-node": ["Select a call to see its values over the steps.", "选择一个调用以查看随步数的变化。"],
   "trend.one-step": ["One step was recorded; two are needed for a trend.", "仅记录了一步；趋势至少需要两步。"],
   // Baseline and summary

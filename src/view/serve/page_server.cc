@@ -292,8 +292,10 @@ Result<HttpResponse> PageServer::StartExport(const Asked& asked) {
   const std::string what = fmt::format("export {} as {}", facts.title, TextMember(body, "format"));
   const auto work = [this, facts = std::move(facts),
                      body = std::move(body)](JobControl& job) -> Result<std::optional<JobFile>> {
+    const LossWatch watch;
     PL_TRY_ASSIGN(JobFile file,
                   options_.export_dataset(facts, body, options_.scratch_directory, job));
+    PL_TRY(watch.Check());
     return std::optional<JobFile>(std::move(file));
   };
   PL_TRY_ASSIGN(const std::string id, jobs_.Start(what, work));

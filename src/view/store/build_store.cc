@@ -236,13 +236,15 @@ class StoreBuild {
       LinkRecord record{link.api, link.is_message, link.layer, {}};
       for (const LinkEnd& end : link.ends) {
         const RankScan& scan = communication[end.node.rank].scan;
-        const auto at = writer_.Find(places[end.node.rank], is_golden, scan.calls[end.node.call].name);
+        const auto at =
+            writer_.Find(places[end.node.rank], is_golden, scan.calls[end.node.call].name);
         if (!at) continue;
         members.push_back(scan.directory.rank.value_or(0));
         record.ends.push_back({*at, static_cast<StoredRole>(end.role), end.mismatch});
       }
       if (record.ends.size() < 2) continue;
-      for (const int64_t member : members) record.key += fmt::format("{}{}", &member == members.data() ? " " : ",", member);
+      for (const int64_t member : members)
+        record.key += fmt::format("{}{}", &member == members.data() ? " " : ",", member);
       record.key += fmt::format(" {}", numbers[record.key]++);
       writer_.AddLink(std::move(record));
     }

@@ -75,7 +75,8 @@ std::vector<Node*> PreOrder(ModelGraph& graph) {
 // The calls of each node: mostly one. Numbers of calls, those of one node in a chain.
 class CallsOfNodes {
  public:
-  explicit CallsOfNodes(size_t nodes, size_t calls) : first_(nodes, kNoCall), next_(calls, kNoCall) {}
+  explicit CallsOfNodes(size_t nodes, size_t calls)
+      : first_(nodes, kNoCall), next_(calls, kNoCall) {}
 
   void Add(size_t node, size_t call) {
     uint32_t* at = &first_[node];
@@ -128,7 +129,8 @@ class PlaceFiller {
     const size_t calls = comparison_ != nullptr ? comparison_->calls.size() : side.calls.size();
     calls_.emplace_back(count, calls);
     for (size_t i = 0; i < calls; ++i) {
-      const Node* const node = side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
+      const Node* const node =
+          side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
       if (node != nullptr) calls_.back().Add(node->order, i);
     }
   }
@@ -146,7 +148,8 @@ class PlaceFiller {
     if (frames == nullptr) return 0;
     const auto [known, is_new] = stacks_.emplace(frames, 0);
     if (is_new) {
-      known->second = place_.AddStack(std::vector<std::string_view>(frames->begin(), frames->end()));
+      known->second =
+          place_.AddStack(std::vector<std::string_view>(frames->begin(), frames->end()));
     }
     return known->second;
   }
@@ -155,7 +158,8 @@ class PlaceFiller {
     const PlaceSide& side = *sides_[Index(is_golden)];
     std::unordered_set<std::string_view> communicates;
     if (side.seen != nullptr) {
-      for (const CommCall& call : side.seen->communication.scan.calls) communicates.insert(call.name);
+      for (const CommCall& call : side.seen->communication.scan.calls)
+        communicates.insert(call.name);
     }
     for (const Node* const node : nodes_[Index(is_golden)]) {
       NodeRecord record;

@@ -81,7 +81,7 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
           </dd>
           {details.pairing && <><dt>{say("details.pairing")}</dt><dd>{details.pairing}</dd></>}
           {overSteps !== undefined && session.meta.steps.length > 1 && (
-            <><dt>{say("details.over-steps", overSteps)}</dt><dd><StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} /></dd></>
+            <StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} />
           )}
           {details.merge.length > 0 && <><dt>{say("details.merge")}</dt><dd>{details.merge.map((line) => <div key={line}>{line}</div>)}</dd></>}
         </dl>
