@@ -112,7 +112,13 @@ class PlaceFiller {
       if (Has(is_golden)) nodes_[Index(is_golden)] = PreOrder(sides_[Index(is_golden)]->graph);
     }
     for (const bool is_golden : {false, true}) FindCalls(is_golden);
-    for (const bool is_golden : {false, true}) AddNodes(is_golden);
+    for (const bool is_golden : {false, true}) {
+      AddNodes(is_golden);
+      // As large as the calls themselves, and not needed for the details.
+      sides_[Index(is_golden)]->graph.nodes.clear();
+      sides_[Index(is_golden)]->graph.by_name.clear();
+      nodes_[Index(is_golden)] = {};
+    }
     place_.AddDetails([&](bool is_golden, uint32_t node, NodeDetail& detail) {
       return DetailOf(is_golden, node, detail);
     });
@@ -165,7 +171,7 @@ class PlaceFiller {
       NodeRecord record;
       record.name = node->name;
       if (node->parent != nullptr) record.parent = static_cast<uint32_t>(node->parent->order);
-      if (node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
+      if (!is_golden && node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
       record.type = TypeOfNode(*node);
       record.level = LevelOfNode(*node);
       record.micro_step = static_cast<int32_t>(node->micro_step);
@@ -224,6 +230,14 @@ class PlaceFiller {
 };
 
 }  // namespace
+
+void SeenSide::Take(const Call& call, bool grades_overflow) {
+  if (call.kind == CallKind::kParametersGrad) gradients.push_back(call.name);
+  TakeCommunication(call, communication);
+  if (!grades_overflow) return;
+  const auto grade = GradeOfCall(call);
+  if (grade) overflow.insert_or_assign(call.name, grade->level);
+}
 
 void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
                PlaceBuilder& place) {
