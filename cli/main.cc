@@ -47,6 +47,7 @@ constexpr AddCommand kCommands[] = {
     AddGraphCommand,
     AddH5copyCommand,
     AddInspectCommand,
+    AddLayoutCommand,
     AddMergeCommand,
     AddOverflowCommand,
     AddOpGenerateCommand,

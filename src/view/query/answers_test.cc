@@ -14,8 +14,8 @@
 namespace plumbline::view {
 namespace {
 
-using testing::PlainNode;
-using testing::RandomResult;
+using for_test::PlainNode;
+using for_test::RandomResult;
 using Asked = std::map<std::string, std::string, std::less<>>;
 
 json::Value Ask(const ResultStore& store, std::string_view question, const Asked& asked,
@@ -23,7 +23,8 @@ json::Value Ask(const ResultStore& store, std::string_view question, const Asked
   const auto answer = Answer(store, question, Parameters(asked), base);
   EXPECT_TRUE(answer) << (answer ? "" : answer.error().message());
   std::string text = answer.value_or("null");
-  // Bytes of names that are no UTF-8 travel as lone surrogates, which browsers take and Parse() not.
+  // Bytes of names that are no UTF-8 travel as lone surrogates, which browsers take and Parse()
+  // not.
   for (size_t at = text.find("\\udc"); at != std::string::npos; at = text.find("\\udc", at)) {
     text.replace(at, 4, "\\u00");
   }
@@ -45,9 +46,10 @@ std::vector<std::string> NamesIn(const json::Value& table) {
 
 TEST(ParseQuery, SaysWhereTheFaultIs) {
   const std::vector<std::pair<std::string, size_t>> cases = {
-      {"level:eror", 0},         {"a level:", 2},       {"a  nosuch:1", 3}, {"rank:x", 0},
-      {"error>", 0},             {"error>nan", 0},      {"x \"open", 2},    {"-level:bad", 1},
-      {"\xF0\x9F\x98\x80 level:x", 3}, {"nosuch>3", 0}};
+      {"level:eror", 0}, {"a level:", 2},   {"a  nosuch:1", 3},
+      {"rank:x", 0},     {"error>", 0},     {"error>nan", 0},
+      {"x \"open", 2},   {"-level:bad", 1}, {"\xF0\x9F\x98\x80 level:x", 3},
+      {"nosuch>3", 0}};
   for (const auto& [query, at] : cases) {
     const ParsedQuery parsed = ParseQuery(query);
     ASSERT_TRUE(parsed.fault) << query;
@@ -89,36 +91,30 @@ const std::vector<std::pair<std::string, Holds>>& Examples() {
        [=](const auto&, const auto& store, uint32_t id) {
          return level(store, id) == "error" || level(store, id) == "warning";
        }},
-      {"-level:error", [=](const auto&, const auto& store,
-                           uint32_t id) { return level(store, id) != "error"; }},
-      {"overflow:high",
-       [](const auto& node, const auto&, uint32_t) {
-         return node.record.overflow == StoredOverflow::kHigh;
-       }},
+      {"-level:error",
+       [=](const auto&, const auto& store, uint32_t id) { return level(store, id) != "error"; }},
+      {"overflow:high", [](const auto& node, const auto&,
+                           uint32_t) { return node.record.overflow == StoredOverflow::kHigh; }},
       {"type:api", [](const auto& node, const auto&,
                       uint32_t) { return node.record.type == StoredType::kApi; }},
-      {"op:Linear",
-       [](const auto& node, const auto&, uint32_t) {
-         return node.name.starts_with("Functional.linear.");
-       }},
-      {"dir:backward",
-       [](const auto& node, const auto&, uint32_t) {
-         return node.name.find(".backward.") != std::string::npos;
-       }},
+      {"op:Linear", [](const auto& node, const auto&,
+                       uint32_t) { return node.name.starts_with("Functional.linear."); }},
+      {"dir:backward", [](const auto& node, const auto&,
+                          uint32_t) { return node.name.find(".backward.") != std::string::npos; }},
       {"rank:1", [](const auto& node, const auto&, uint32_t) { return node.place == 1; }},
       {"step:0", [](const auto&, const auto&, uint32_t) { return true; }},
       {"step:1", [](const auto&, const auto&, uint32_t) { return false; }},
-      {"ms:1,2", [](const auto& node, const auto&,
-                    uint32_t) { return node.record.micro_step > 0; }},
+      {"ms:1,2",
+       [](const auto& node, const auto&, uint32_t) { return node.record.micro_step > 0; }},
       {"side:golden", [](const auto& node, const auto&, uint32_t) { return node.is_golden; }},
       {"flag:source,first",
        [](const auto& node, const auto&, uint32_t) { return (node.record.flags & 3) != 0; }},
-      {"is:leaf", [](const auto&, const auto& store,
-                     uint32_t id) { return store.nodes().size[id] == 1; }},
-      {"is:matched", [](const auto& node, const auto&,
-                        uint32_t) { return node.partner != kNoNode; }},
-      {"size>=3", [](const auto&, const auto& store,
-                     uint32_t id) { return store.nodes().size[id] >= 3; }},
+      {"is:leaf",
+       [](const auto&, const auto& store, uint32_t id) { return store.nodes().size[id] == 1; }},
+      {"is:matched",
+       [](const auto& node, const auto&, uint32_t) { return node.partner != kNoNode; }},
+      {"size>=3",
+       [](const auto&, const auto& store, uint32_t id) { return store.nodes().size[id] >= 3; }},
       {"SCRIPT -12",
        [](const auto& node, const auto&, uint32_t) {
          return node.name.find("script") != std::string::npos &&
@@ -166,8 +162,8 @@ TEST(AnswerFind, PagesHoldEveryHitOnce) {
     std::string cursor;
     int64_t total = 0;
     do {
-      const json::Value page = Ask(*store, "find", {{"q", "linear"}, {"order", order},
-                                                    {"limit", "7"}, {"cursor", cursor}});
+      const json::Value page = Ask(
+          *store, "find", {{"q", "linear"}, {"order", order}, {"limit", "7"}, {"cursor", cursor}});
       total = *page.Find("total")->AsInteger();
       for (const json::Value& row : *page.Find("rows")->Find("rows")->AsList()) {
         EXPECT_TRUE(seen.insert(*(*row.AsList())[0].AsInteger()).second);
@@ -231,7 +227,7 @@ TEST(AnswerChildren, CountsHitsBelowEveryRow) {
 }
 
 TEST(AnswerPath, OfAnUnknownNameIsTheNearestModule) {
-  const plumbline::testing::TestDirectory directory;
+  const testing::TestDirectory directory;
   auto writer = StoreWriter::Create(directory.Path("s"));
   PlaceBuilder place(0, 0);
   place.AddNode(false, {.name = "DefaultModel", .type = StoredType::kRoot});

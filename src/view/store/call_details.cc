@@ -149,9 +149,8 @@ void AddCall(const Comparison& comparison, const ComparedCall& call, NodeDetail&
   if (call.paired() || detail.verdict.empty()) detail.verdict = VerdictName(call.verdict);
   if (!call.paired()) {
     detail.reason = call.unmatched_reason;
-    detail.reason_text = call.unmatched_detail.empty()
-                             ? report::ReasonText(call.unmatched_reason)
-                             : std::string_view(call.unmatched_detail);
+    detail.reason_text = call.unmatched_detail.empty() ? report::ReasonText(call.unmatched_reason)
+                                                       : std::string_view(call.unmatched_detail);
   }
   for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
     detail.values.push_back(ValueOfRow(comparison, call, row));

@@ -75,7 +75,8 @@ std::vector<Node*> PreOrder(ModelGraph& graph) {
 // The calls of each node: mostly one. Numbers of calls, those of one node in a chain.
 class CallsOfNodes {
  public:
-  explicit CallsOfNodes(size_t nodes, size_t calls) : first_(nodes, kNoCall), next_(calls, kNoCall) {}
+  explicit CallsOfNodes(size_t nodes, size_t calls)
+      : first_(nodes, kNoCall), next_(calls, kNoCall) {}
 
   void Add(size_t node, size_t call) {
     uint32_t* at = &first_[node];
@@ -111,7 +112,13 @@ class PlaceFiller {
       if (Has(is_golden)) nodes_[Index(is_golden)] = PreOrder(sides_[Index(is_golden)]->graph);
     }
     for (const bool is_golden : {false, true}) FindCalls(is_golden);
-    for (const bool is_golden : {false, true}) AddNodes(is_golden);
+    for (const bool is_golden : {false, true}) {
+      AddNodes(is_golden);
+      // As large as the calls themselves, and not needed for the details.
+      sides_[Index(is_golden)]->graph.nodes.clear();
+      sides_[Index(is_golden)]->graph.by_name.clear();
+      nodes_[Index(is_golden)] = {};
+    }
     place_.AddDetails([&](bool is_golden, uint32_t node, NodeDetail& detail) {
       return DetailOf(is_golden, node, detail);
     });
@@ -128,7 +135,8 @@ class PlaceFiller {
     const size_t calls = comparison_ != nullptr ? comparison_->calls.size() : side.calls.size();
     calls_.emplace_back(count, calls);
     for (size_t i = 0; i < calls; ++i) {
-      const Node* const node = side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
+      const Node* const node =
+          side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
       if (node != nullptr) calls_.back().Add(node->order, i);
     }
   }
@@ -146,7 +154,8 @@ class PlaceFiller {
     if (frames == nullptr) return 0;
     const auto [known, is_new] = stacks_.emplace(frames, 0);
     if (is_new) {
-      known->second = place_.AddStack(std::vector<std::string_view>(frames->begin(), frames->end()));
+      known->second =
+          place_.AddStack(std::vector<std::string_view>(frames->begin(), frames->end()));
     }
     return known->second;
   }
@@ -155,13 +164,14 @@ class PlaceFiller {
     const PlaceSide& side = *sides_[Index(is_golden)];
     std::unordered_set<std::string_view> communicates;
     if (side.seen != nullptr) {
-      for (const CommCall& call : side.seen->communication.scan.calls) communicates.insert(call.name);
+      for (const CommCall& call : side.seen->communication.scan.calls)
+        communicates.insert(call.name);
     }
     for (const Node* const node : nodes_[Index(is_golden)]) {
       NodeRecord record;
       record.name = node->name;
       if (node->parent != nullptr) record.parent = static_cast<uint32_t>(node->parent->order);
-      if (node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
+      if (!is_golden && node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
       record.type = TypeOfNode(*node);
       record.level = LevelOfNode(*node);
       record.micro_step = static_cast<int32_t>(node->micro_step);
@@ -220,6 +230,14 @@ class PlaceFiller {
 };
 
 }  // namespace
+
+void SeenSide::Take(const Call& call, bool grades_overflow) {
+  if (call.kind == CallKind::kParametersGrad) gradients.push_back(call.name);
+  TakeCommunication(call, communication);
+  if (!grades_overflow) return;
+  const auto grade = GradeOfCall(call);
+  if (grade) overflow.insert_or_assign(call.name, grade->level);
+}
 
 void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
                PlaceBuilder& place) {

@@ -16,7 +16,7 @@
 #include "view/store/result_store.h"
 #include "view/store/store_writer.h"
 
-namespace plumbline::view::testing {
+namespace plumbline::view::for_test {
 
 struct PlainNode {
   std::string name;
@@ -30,8 +30,8 @@ struct PlainNode {
 // Names that a page, a shell or a parser may stumble over.
 inline std::string HostileName(std::mt19937& random) {
   static const std::vector<std::string> kParts = {
-      "<script>", "\"q\"", "\xF0\x9F\x98\x80", "\xE4\xB8\xAD", "\xFF\xFE", "\\", "a b", "'",
-      std::string(4096, 'x'), std::string("\0z", 2)};
+      "<script>", "\"q\"", "\xF0\x9F\x98\x80",     "\xE4\xB8\xAD",       "\xFF\xFE", "\\",
+      "a b",      "'",     std::string(4096, 'x'), std::string("\0z", 2)};
   return "Module." + kParts[random() % kParts.size()] + ".Net.forward.";
 }
 
@@ -90,8 +90,7 @@ class RandomResult {
         node.name = i == 0 ? "DefaultModel" : RandomName(random_, i);
         while (open.size() > 1 && random_() % 3 == 0) open.pop_back();
         node.parent = open.empty() ? kNoNode : open.back();
-        node.record.type = i == 0 ? StoredType::kRoot
-                                  : static_cast<StoredType>(random_() % 2);
+        node.record.type = i == 0 ? StoredType::kRoot : static_cast<StoredType>(random_() % 2);
         node.record.level = static_cast<NodeLevel>(random_() % 4);
         node.record.overflow = static_cast<StoredOverflow>(random_() % 4);
         node.record.micro_step = static_cast<int32_t>(random_() % 3);
@@ -120,7 +119,8 @@ class RandomResult {
         node.record.name = node.name;
         node.record.parent = node.parent;
         node.record.partner = node.partner;
-        const std::vector<std::string_view> frames = {"File a.py", node.name.substr(0, 8) > "Module." ? "x" : "y"};
+        const std::vector<std::string_view> frames = {
+            "File a.py", node.name.substr(0, 8) > "Module." ? "x" : "y"};
         node.record.stack = builder.AddStack(frames);
         builder.AddNode(is_golden, node.record);
       }
@@ -156,6 +156,6 @@ class RandomResult {
   std::vector<PlainNode> nodes_;
 };
 
-}  // namespace plumbline::view::testing
+}  // namespace plumbline::view::for_test
 
 #endif  // PLUMBLINE_VIEW_STORE_STORE_FOR_TEST_H_

@@ -58,16 +58,20 @@ export function NodeTrend({ context, state }: ViewProps) {
   );
 }
 
-// The same as small as a word, for a line of the details; nothing where there is one step only.
+// The same as small as a word, for a line of the details; nothing where there are no numbers.
 export function StepSparks(props: { api: Api; dataset: string; node: number; value: string; say: Say }) {
   const { api, dataset, node, value, say } = props;
   const asked = useAsked(() => api.overSteps(dataset, node, value), [dataset, node, value]);
-  if (!asked.ok || asked.value.steps.length < 2) return null;
+  const known = asked.ok ? asked.value : null;
+  if (!known || known.target.norm.every((each) => each === null)) return null;
   const name = say("details.column.norm");
   return (
-    <span class="sparks">
-      <Spark label={`${say("side.target")} ${name}`} values={asked.value.target.norm} colour="--target" />
-      <Spark label={`${say("side.golden")} ${name}`} values={asked.value.golden.norm} colour="--golden" />
-    </span>
+    <>
+      <dt>{say("details.over-steps", value)}</dt>
+      <dd class="sparks">
+        <Spark label={`${say("side.target")} ${name}`} values={known.target.norm} colour="--target" />
+        <Spark label={`${say("side.golden")} ${name}`} values={known.golden.norm} colour="--golden" />
+      </dd>
+    </>
   );
 }
