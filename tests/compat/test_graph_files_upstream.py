@@ -151,19 +151,23 @@ def metrics_of(path: Path) -> dict[str, list[Any]]:
             if "Max diff" in value or "Cosine" in value}
 
 
+def make_statistics(side: Path) -> None:
+    """Makes a recording of tensors one of their statistics."""
+    content = json.loads((side / "dump.json").read_text())
+    content["task"] = "statistics"
+    for entry in content["data"].values():
+        for value in entry["output"]:
+            value.pop("data_name", None)
+    (side / "dump.json").write_text(json.dumps(content))
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_metrics_have_all_digits(tmp_path, keep):
     """Positive ones had six decimals with us."""
     numbers = [[1.0, 2.123456789, 3.0, 5.0], [1.000123456, 2.0, 3.3333333, 4.0]]
     sides = [stored(tmp_path / name, values) for name, values in zip("ab", numbers, strict=True)]
-    if not keep:
-        for side in sides:
-            content = json.loads((side / "dump.json").read_text())
-            content["task"] = "statistics"
-            for entry in content["data"].values():
-                for value in entry["output"]:
-                    value.pop("data_name", None)
-            (side / "dump.json").write_text(json.dumps(content))
+    for side in () if keep else sides:
+        make_statistics(side)
     theirs = metrics_of(newest(tmp_path / "theirs", *sides))
     assert graph(*sides, "-o", tmp_path / "ours").returncode == 0
     ours = metrics_of(only(tmp_path / "ours", "*.vis.db"))
