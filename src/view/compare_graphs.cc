@@ -69,13 +69,18 @@ std::string DifferenceText(const Recorded& target, const Recorded& golden, const
   return fmt::format("{}", static_cast<int64_t>(*number));
 }
 
+// A number that is one, unlike those that are texts in a recording: .vis.db has all its digits.
+std::string ShownMetric(std::string text, const ValueForm& form) {
+  return form.is_vis ? ShownValue(text, form) : text;
+}
+
 // The differences of the statistics of a row, as upstream's graphs have them.
 void AppendDifferences(const ComparedRow& row, const ValueForm& form, std::string& out) {
   const StatisticDifferences differences = row.statistics();
   for (size_t i = 0; i < std::size(kDifferences); ++i) {
     const std::string text = DifferenceText(row.target->statistics[i], row.golden->statistics[i],
                                             differences.difference[i]);
-    AppendField(kDifferences[i], ShownValue(text, form), false, out);
+    AppendField(kDifferences[i], ShownMetric(text, form), false, out);
   }
   for (size_t i = 0; i < std::size(kRelative); ++i) {
     const std::string text = NumberText(differences.relative_percent[i], "%");
@@ -124,7 +129,7 @@ class RowPlacer {
     if (row.golden) {
       if (comparison_.mode == CompareMode::kStatistics) AppendDifferences(row, form_, out);
       for (const auto& [column, text] : report::NewestMetricsOf(comparison_, row)) {
-        AppendField(column, ShownValue(text, form_), false, out);
+        AppendField(column, ShownMetric(text, form_), false, out);
       }
     }
     const RowAnswer answer = AnswerOf(call, row);

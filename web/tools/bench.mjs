@@ -1,6 +1,7 @@
 // Drives Chromium over the built page and prints one JSON object of measures; view_page.py reads it.
 //   node web/tools/bench.mjs made QUERY      the page over made data of build/web/made
 //   node web/tools/bench.mjs served URL      a page that a program serves
+//   node web/tools/bench.mjs file PATH       a page with its data inside, opened from disk
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -62,6 +63,21 @@ if (kind === "made") {
   out.pan = await turn(false);
   out.zoom = await turn(true);
   out.heap_bytes = (await heap()) - (await page.evaluate(() => window.made.heapBefore));
+} else if (kind === "file") {
+  // The answer is there once the data but the rows are read; the table once they are, too.
+  await page.addInitScript(() => {
+    const seen = (window.seen = {});
+    new MutationObserver(() => {
+      if (!seen.answer && document.querySelector(".report-answer")) requestAnimationFrame(() => (seen.answer ??= performance.now()));
+      if (!seen.rows && document.querySelector("#report-rows .report-line:not(.head)")) requestAnimationFrame(() => (seen.rows ??= performance.now()));
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.goto(`file://${argument}`);
+  await page.waitForFunction(() => window.seen.answer && window.seen.rows, null, { timeout: 120000 });
+  out.first_paint_ms = await page.evaluate(() => window.seen.answer);
+  out.rows_ms = await page.evaluate(() => window.seen.rows);
+  out.answer = await page.textContent(".answer .lead");
+  out.heap_bytes = await heap();
 } else {
   await page.goto(argument);
   await page.waitForSelector(".pane canvas", { timeout: 60000 });

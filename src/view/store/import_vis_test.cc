@@ -14,7 +14,7 @@
 namespace plumbline::view {
 namespace {
 
-using testing::TestDirectory;
+using plumbline::testing::TestDirectory;
 
 constexpr const char* kRoot = "DefaultModel";
 constexpr const char* kSend = "Distributed.isend.0.forward";

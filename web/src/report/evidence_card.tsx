@@ -80,7 +80,7 @@ function RowsOfCall(props: EvidenceProps & { readonly rows: readonly ValueRow[];
         </thead>
         <tbody>
           {rows.map((row, i) => (
-            <tr key={i} class={fullName(part, row) === item ? "hit link" : "link"} onClick={() => props.onRow(row)}>
+            <tr key={i} class={fullName(part, row) === item ? "marked link" : "link"} onClick={() => props.onRow(row)}>
               <td><button class="plain mono" onClick={() => props.onRow(row)}><bdi>{row.item}</bdi></button></td>
               <td>{bothOf(row.shapes)}</td><td>{bothOf(row.dtypes)}</td>
               <td><VerdictMark verdict={row.verdict} say={say} /></td>
@@ -159,7 +159,7 @@ function ResultTaken(props: EvidenceProps & { readonly call: number }) {
         <thead><tr><th>{say("report.column.value")}</th><th /><th class="number">{say("side.target")}</th><th class="number">{say("side.golden")}</th></tr></thead>
         <tbody>
           {taken.flatMap((row) => namesOf(row.statistics[0] ?? []).map((name, i) => (
-            <tr key={`${row.item}${name}`} class="hit">
+            <tr key={`${row.item}${name}`} class="marked">
               <td class="mono">{i === 0 && <bdi>{fullName(part, row)}</bdi>}</td><td>{name}</td>
               <td class="number">{formatScalar(row.statistics[0]?.[i] ?? null)}</td><td class="number">{formatScalar(row.statistics[1]?.[i] ?? null)}</td>
             </tr>
@@ -189,7 +189,7 @@ function Statistics(props: EvidenceProps & { readonly rows: readonly ValueRow[];
             const target = row.statistics[0]?.[i] ?? null, golden = row.statistics[1]?.[i] ?? null;
             const percent = row.metrics[4 + i];
             return (
-              <tr key={`${row.item}${statistic}`} class={!Object.is(target, golden) && `${name}.${row.item}` === item ? "hit" : ""}>
+              <tr key={`${row.item}${statistic}`} class={!Object.is(target, golden) && `${name}.${row.item}` === item ? "marked" : ""}>
                 <td class="mono">{i === 0 && <bdi>{row.item}</bdi>}</td><td>{statistic}</td>
                 <td class="number">{formatScalar(target)}</td><td class="number">{formatScalar(golden)}</td>
                 <td class="number">{formatScalar(row.metrics[i] ?? null)}</td>

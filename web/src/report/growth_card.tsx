@@ -126,7 +126,7 @@ function Around(props: GrowthProps) {
         <thead><tr><th>{say("report.column.call")}</th><th>{say("report.column.verdict")}</th><th>{say("report.column.error")}</th><th class="number" /></tr></thead>
         <tbody>
           {lines.map((row) => (
-            <tr key={row.call} class={row.call === first ? "hit link" : "link"} onClick={() => props.onCall(row.call)}>
+            <tr key={row.call} class={row.call === first ? "marked link" : "link"} onClick={() => props.onCall(row.call)}>
               <td><button class="plain mono" onClick={() => props.onCall(row.call)}><bdi>{part.callName(row.call)}</bdi></button></td>
               <td>
                 <VerdictMark verdict={row.verdict} say={say} />

@@ -51,7 +51,7 @@ export function RanksCard(props: RanksProps & { readonly overview: Overview }) {
               const isAnswer = first !== undefined && first.step === rank.step && first.rank === rank.rank;
               const own = data.parts[place]?.data.header.first_wrong_call?.name;
               return (
-                <tr key={rankLabel(rank)} class={isAnswer ? "hit" : ""}>
+                <tr key={rankLabel(rank)} class={isAnswer ? "marked" : ""}>
                   <td>
                     <button class="plain" disabled={place < 0} aria-pressed={place === props.place} onClick={() => props.onPlace(place)}>
                       {place === props.place ? <b>{rankLabel(rank)}</b> : rankLabel(rank)}

@@ -106,14 +106,12 @@ class ReportView implements View {
         {overview && <h2 class="of-part">{part.data.label}: <bdi>{part.data.answer[0]}</bdi></h2>}
         <Counts say={say} part={part} />
         {this.#failure !== "" && <p class="empty bad">{this.#failure}</p>}
-        {this.#rows === null ? <p class="empty">{say("app.loading")}</p> : (
-          <>
-            <EvidenceCard say={say} part={part} rowsOf={rowsOf} onRow={onRow} />
-            <GrowthCard say={say} part={part} others={data.parts.filter((other) => other !== part)} rowsOf={rowsOf}
-              onCall={(call) => this.#showCall(call)} />
-            <RowTable say={say} part={part} rows={this.#rows} chosen={this.#chosen} onRow={onRow} onOpen={(row) => this.#open(row)} />
-          </>
-        )}
+        {this.#rows !== null && <EvidenceCard say={say} part={part} rowsOf={rowsOf} onRow={onRow} />}
+        <GrowthCard say={say} part={part} others={data.parts.filter((other) => other !== part)} rowsOf={rowsOf}
+          onCall={(call) => this.#showCall(call)} />
+        {this.#rows === null
+          ? <p class="empty" role="status">{say("app.loading")}</p>
+          : <RowTable say={say} part={part} rows={this.#rows} chosen={this.#chosen} onRow={onRow} onOpen={(row) => this.#open(row)} />}
         {this.#notes()}
       </>,
       this.#box,
