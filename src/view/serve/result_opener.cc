@@ -38,7 +38,7 @@ bool IsRecording(const std::string& path) {
   return kind == EntryKind::kRecording || kind == EntryKind::kDirectory;
 }
 
-Error Cancelled() {
+Error OpeningCancelled() {
   return Error(ErrorCode::kInvalidArgument, "cancelled. Open it again to have it made");
 }
 
@@ -60,13 +60,9 @@ Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) con
   PL_TRY_ASSIGN(const int64_t node, parameters.Number("node", -1, 0, last));
   if (node < 0) return Error(ErrorCode::kInvalidArgument, "node: is missing (expected an id)");
   PL_TRY_ASSIGN(
-      const StoredFiles files,
+      const ValueFiles files,
       FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
-  const auto path_of = [](const std::optional<StoredFile>& file) {
-    return file ? JoinPath(file->directory, file->data_name) : std::string();
-  };
-  return ValueAnswer({path_of(files.target), path_of(files.golden)}, parameters.Text("what"),
-                     parameters, {.cache = &values_});
+  return ValueAnswer(files, parameters.Text("what"), parameters, {.cache = &values_});
 }
 
 Result<std::string> TrendDataset::Answer(std::string_view question, const Parameters& parameters,
@@ -113,7 +109,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
     const Status is_whole = watch.Check();
     if (!is_whole && built) (void)RemoveFile(path);
     PL_TRY(is_whole);
-    if (!built && job.cancelled()) return Cancelled();
+    if (!built && job.cancelled()) return OpeningCancelled();
     return built;
   };
   PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
