@@ -24,6 +24,7 @@
 #include "module_loader.h"
 #include "report/page_files.h"
 #include "terminal.h"
+#include "view/one_file.h"
 #include "view/serve/page_files.h"
 #include "view/serve/page_server.h"
 #include "view/serve/result_export.h"
@@ -251,17 +252,28 @@ Status CheckArguments(const ViewArguments& arguments) {
                              "your own (8 to 128 letters, digits, '-', '_' or '.')",
                              arguments.host));
   }
-  if (!arguments.html.empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 "--html: the page as one file cannot be written by this build of plumb");
-  }
   return {};
+}
+
+// --html.
+Result<int> WriteHtmlFile(const ViewArguments& arguments,
+                          const std::vector<view::PathPair>& pairs) {
+  if (pairs.size() != 1 || pairs.front().golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--html: expected two recordings to compare, TARGET and GOLDEN");
+  }
+  PL_TRY_ASSIGN(const std::string answer,
+                view::WriteOneFile(pairs.front().target, pairs.front().golden,
+                                   arguments.opener.compare, arguments.html));
+  Print(answer + fmt::format("file: {}\n", OneLine(arguments.html)));
+  return 0;
 }
 
 Result<int> RunView(ViewArguments& arguments) {
   PL_TRY(CheckArguments(arguments));
   if (arguments.has_no_cache) arguments.opener.cache.directory.clear();
   PL_TRY_ASSIGN(const std::vector<view::PathPair> pairs, RealPairs(arguments));
+  if (!arguments.html.empty()) return WriteHtmlFile(arguments, pairs);
   if (arguments.only_builds) return BuildOnly(arguments, pairs);
   return ServeUntilInterrupted(arguments, pairs);
 }
@@ -302,7 +314,9 @@ void AddStores(CLI::App& command, ViewArguments& arguments) {
   command.add_flag("--no-cache", arguments.has_no_cache, "keep nothing for the next time");
   command.add_flag("--build-only", arguments.only_builds,
                    "compare and keep what was found, and end; nothing is served");
-  command.add_option("--html", arguments.html, "write the page with its data into one file")
+  command
+      .add_option("--html", arguments.html,
+                  "compare, write the page with its data into one file, and end")
       ->type_name("FILE");
 }
 

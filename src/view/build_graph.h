@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "overflow/overflow_grade.h"
 #include "plumbline/result.h"
 #include "view/model_graph.h"
 #include "view/node_stacks.h"
@@ -18,6 +19,7 @@ struct BuildOptions {
   ValueForm form{};
   StackForm stacks = StackForm::kFull;
   bool grades_overflow = false;  // fills Node::overflow
+  double overflow_norm_ratio = kLargestNormRatio;
 };
 
 struct RecordedGraph {

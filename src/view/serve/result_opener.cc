@@ -10,6 +10,7 @@
 #include "view/query/answers.h"
 #include "view/serve/recording_entries.h"
 #include "view/store/build_store.h"
+#include "view/store/import_vis.h"
 #include "view/values/value_answers.h"
 
 namespace plumbline::view {
@@ -60,9 +61,13 @@ Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) con
   PL_TRY_ASSIGN(const int64_t node, parameters.Number("node", -1, 0, last));
   if (node < 0) return Error(ErrorCode::kInvalidArgument, "node: is missing (expected an id)");
   PL_TRY_ASSIGN(
-      const ValueFiles files,
+      const StoredFiles files,
       FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
-  return ValueAnswer(files, parameters.Text("what"), parameters, {.cache = &values_});
+  const auto path_of = [](const std::optional<StoredFile>& file) {
+    return file ? JoinPath(file->directory, file->data_name) : std::string();
+  };
+  return ValueAnswer({path_of(files.target), path_of(files.golden)}, parameters.Text("what"),
+                     parameters, {.cache = &values_});
 }
 
 Result<std::string> TrendDataset::Answer(std::string_view question, const Parameters& parameters,
@@ -118,6 +123,31 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
   return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
 }
 
+Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& path,
+                                                             const std::string& golden,
+                                                             JobControl& job) const {
+  if (!golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds a result already (expected no second path, got {})", path,
+                             golden));
+  }
+  PL_TRY_ASSIGN(const std::string key, InputsKey({path}, "imported"));
+  const StoreCache::Build build = [&](const std::string& store_path) -> Status {
+    ImportOptions options;
+    options.is_cancelled = &job.cancelled();
+    options.progress = [&job](uint64_t done, uint64_t all) {
+      job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
+    };
+    const Status imported = ImportVis(path, store_path, options);
+    if (!imported && job.cancelled()) return Cancelled();
+    return imported;
+  };
+  PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
+                                      ? cache_.Obtain(key, build)
+                                      : StoreCache::ObtainAt(options_.store_path, key, build));
+  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
+}
+
 Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& target,
                                                           const std::string& golden,
                                                           JobControl& job) const {
@@ -134,6 +164,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
     }
     case EntryKind::kVis:
     case EntryKind::kVisDb:
+      return OpenVis(target, golden, job);
     case EntryKind::kTable:
     case EntryKind::kOther:
       break;
