@@ -244,7 +244,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "operator dumper": ("pytorch/operator_dump",),
     "mindspore": ("mindspore",),
     "comparison": ("arguments", "checkpoint_comparison", "comparison", "comparison_result",
-                   "graph_dumps", "notebook", "precheck_result", "rank_comparison",
+                   "graph_dumps", "notebook", "parallel_layout", "precheck_result", "rank_comparison",
                    "training_comparison"),
     "viewer": ("viewer",),
     "watch": ("watch",),

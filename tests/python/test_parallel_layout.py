@@ -18,19 +18,21 @@ import plumbline
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def dealt(ranks: int, layers: int, tp: int, pp: int, parts: int, order: str,
-          has_embedding_stage: bool) -> list[tuple[list[int], int, list[str]]]:
+def dealt(config: plumbline.ParallelConfig) -> list[tuple[list[int], int, list[str]]]:
     """Ranks, copy of the model and cells of each row, layer by layer."""
-    sizes = {"tp": tp, "pp": pp, "dp": ranks // tp // pp}
-    names = [name for name in order.split("-") if name in sizes]
+    tp, pp = config.tensor_parallel_size, config.pipeline_parallel_size
+    sizes = {"tp": tp, "pp": pp, "dp": config.world_size // tp // pp}
+    names = [name for name in config.order.split("-") if name in sizes]
+    stages = range(1 if config.standalone_embedding_stage else 0, pp)
+    of_part = config.num_layers_per_virtual_pipeline_stage or config.num_layers // len(stages)
+    parts = config.num_layers // len(stages) // of_part
     places = {}
     for rank, place in enumerate(itertools.product(*(range(sizes[n]) for n in reversed(names)))):
         places[rank] = dict(zip(reversed(names), place, strict=True))
-    stages = range(1 if has_embedding_stage else 0, pp)
     held: dict[tuple[int, int], list[int]] = {}
     layer = itertools.count(1)
     for part, stage in itertools.product(range(parts), stages):
-        held[part, stage] = [next(layer) for _ in range(layers // len(stages) // parts)]
+        held[part, stage] = [next(layer) for _ in range(of_part)]
     rows: dict[tuple[int, int], list[int]] = {}
     for rank, place in places.items():
         rows.setdefault((place["dp"], place["pp"]), []).append(rank)
@@ -56,10 +58,8 @@ def test_every_rank_holds_its_layers(ranks: int, layers: int, tp: int, pp: int,
                                      of_part: int | None, alone: bool, order: str) -> None:
     config = plumbline.ParallelConfig(ranks, layers, tp, pp, of_part, order, alone)
     stages = pp - 1 if alone else pp
-    parts = layers // stages // of_part if of_part else 1
-    expected = dealt(ranks, layers, tp, pp, parts, order, alone)
-    assert sorted((row[0], row[2], row[3]) for row in config.grid) == expected
-    assert config.virtual_pipeline_parallel_size == parts
+    assert sorted((row[0], row[2], row[3]) for row in config.grid) == dealt(config)
+    assert config.virtual_pipeline_parallel_size == (layers // stages // of_part if of_part else 1)
     assert config.data_parallel_size == ranks // tp // pp
     assert config.transformer_pipeline_parallel_size == stages
 
@@ -144,7 +144,8 @@ def test_what_cannot_be_shared_out(change: dict[str, object], message: str) -> N
 def test_bad_command_lines(tmp_path: Path) -> None:
     for words, message in ((["--world-size", "8"], "--num-layers"),
                            (["--world-size", "-1", "--num-layers", "1"], "is no number"),
-                           (["--world-size", "3", "--num-layers", "1", "--tp", "2"], "world_size: 3"),
+                           (["--world-size", "3", "--num-layers", "1", "--tp", "2"],
+                            "world_size: 3"),
                            (["--world-size", "1024", "--num-layers", "256", "--pp", "2",
                              "--num-layers-per-virtual-pipeline-stage", "1"], "Write a .svg")):
         done = subprocess.run([PLUMB, "layout", *words, "-o", tmp_path / "x.png"], text=True,
