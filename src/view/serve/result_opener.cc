@@ -139,7 +139,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& 
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
     };
     const Status imported = ImportVis(path, store_path, options);
-    if (!imported && job.cancelled()) return Cancelled();
+    if (!imported && job.cancelled()) return OpeningCancelled();
     return imported;
   };
   PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
