@@ -6,7 +6,8 @@ Works on the recordings of graph_files.py: N nodes a side, each with two inputs,
 stack; one layer is wrong. Before a figure is printed, the first row of "first divergence" must name
 that layer, every node must be found, and a search must find what a count over the names finds.
 Upstream's published figures stand beside those it has an answer for: 20 to 24 s and 43 MiB for a
-comparison of 7,789 records, 15 to 17 s and 1.5 GiB for a graph of 20,000 nodes. Exits 1 over budget.
+comparison of 7,789 records, 15 to 17 s and 1.5 GiB for a graph of 20,000 nodes. Exits 1 over
+budget.
 """
 
 from __future__ import annotations

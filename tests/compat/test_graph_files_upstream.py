@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from graph_dumps_for_viewers import config_of, graph, only, pair, read_db, write
 from recording import PLUMB
+from test_graph_compare import stored
 from test_graph_ranks import calls
 
 pytestmark = pytest.mark.upstream
@@ -135,3 +136,40 @@ def test_where_the_older_release_links_so_do_we(tmp_path):
             linked.add(name)
             assert same_links(own[name]["matched_distributed"], node["matched_distributed"]), name
     assert {name.split(".")[1] for name in linked} >= {"all_reduce", "batch_isend_irecv"}
+
+
+METRICS = ("Max diff", "Min diff", "Mean diff", "L2norm diff", "MaxRelativeErr", "MinRelativeErr",
+           "MeanRelativeErr", "NormRelativeErr", "Cosine", "EucDist", "MaxAbsErr",
+           "One Thousandth Err Ratio", "Five Thousandths Err Ratio")
+
+
+def metrics_of(path: Path) -> dict[str, list[Any]]:
+    """The metrics of every value that has some: all their digits count."""
+    values = [item for node in read_db(path).values() for part in ("input_data", "output_data")
+              for item in node[part].items()]
+    return {name: [value.get(metric) for metric in METRICS] for name, value in values
+            if "Max diff" in value or "Cosine" in value}
+
+
+def make_statistics(side: Path) -> None:
+    """Makes a recording of tensors one of their statistics."""
+    content = json.loads((side / "dump.json").read_text())
+    content["task"] = "statistics"
+    for entry in content["data"].values():
+        for value in entry["output"]:
+            value.pop("data_name", None)
+    (side / "dump.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_metrics_have_all_digits(tmp_path, keep):
+    """Positive ones had six decimals with us."""
+    numbers = [[1.0, 2.123456789, 3.0, 5.0], [1.000123456, 2.0, 3.3333333, 4.0]]
+    sides = [stored(tmp_path / name, values) for name, values in zip("ab", numbers, strict=True)]
+    for side in () if keep else sides:
+        make_statistics(side)
+    theirs = metrics_of(newest(tmp_path / "theirs", *sides))
+    assert graph(*sides, "-o", tmp_path / "ours").returncode == 0
+    ours = metrics_of(only(tmp_path / "ours", "*.vis.db"))
+    assert any(len(text or "") > 10 for texts in theirs.values() for text in texts)
+    assert ours == theirs

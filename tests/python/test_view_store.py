@@ -1,4 +1,4 @@
-"""What plumb view says of recordings, against plumb compare and against the recordings themselves."""
+"""What plumb view says of recordings, against plumb compare and the recordings themselves."""
 
 from __future__ import annotations
 
@@ -186,7 +186,8 @@ def test_one_recording_shows_where_nan_comes_from(tmp_path: Path) -> None:
         alone = Result(running)
         meta = alone("meta")
         first = rows(alone("first")["rows"])
-        assert (meta["kind"], meta["first"], meta["places"][0]["golden_root"]) == ("build", None, -1)
+        assert (meta["kind"], meta["first"]) == ("build", None)
+        assert meta["places"][0]["golden_root"] == -1
         assert (first[0]["name"], first[0]["overflow"], first[0]["kind"]) == (
             LINEAR, "critical", "source")
         assert [row["overflow"] for row in alone.find("overflow:high")] == ["high"]

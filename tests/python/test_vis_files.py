@@ -43,7 +43,8 @@ def old_node(name: str, index: Any, side: str = "", **more: Any) -> dict[str, An
             "inputs": [], "outputs": [], "output_data": values, "input_data": {},
             "upnode": "DefaultModel", "subnodes": [], "matched_node_link":
             [f"{side}DefaultModel", f"{side}{name}"], "suggestions": {}, "stack_info": [],
-            "micro_step_id": "0", "data": {} if index is None else {"precision_index": index}, **more}
+            "micro_step_id": "0", "data": {} if index is None else {"precision_index": index},
+            **more}
 
 
 def old_vis(path: Path, indices: list[Any], colors: dict[str, list[float]], task: str,

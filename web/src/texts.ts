@@ -363,6 +363,7 @@ const TEXTS = {
   "tree.no-golden": ["One recording alone: nothing is compared.", "只有一份记录：未进行比较。"],
   "tree.no-place": ["There is no recording of this step and rank on this side.", "该侧没有此步数和 rank 的记录。"],
   "tree.worst.more": ["{0} paths lead to failures; the first {1} are open.", "共有 {0} 条路径通往问题；已展开前 {1} 条。"],
+  "tree.cut": ["More than {0} calls to open on a side: the rest stays closed. Open it further down.", "单侧需展开的节点超过 {0} 个，其余保持折叠，可在下级中继续展开。"],
   "tree.label": ["Calls of the {0} recording", "{0}记录的调用"],
   "column.name": ["Call", "调用"],
   "column.level": ["Verdict", "结论"],

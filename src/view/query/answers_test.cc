@@ -14,8 +14,8 @@
 namespace plumbline::view {
 namespace {
 
-using testing::PlainNode;
-using testing::RandomResult;
+using for_test::PlainNode;
+using for_test::RandomResult;
 using Asked = std::map<std::string, std::string, std::less<>>;
 
 json::Value Ask(const ResultStore& store, std::string_view question, const Asked& asked,
@@ -227,7 +227,7 @@ TEST(AnswerChildren, CountsHitsBelowEveryRow) {
 }
 
 TEST(AnswerPath, OfAnUnknownNameIsTheNearestModule) {
-  const plumbline::testing::TestDirectory directory;
+  const testing::TestDirectory directory;
   auto writer = StoreWriter::Create(directory.Path("s"));
   PlaceBuilder place(0, 0);
   place.AddNode(false, {.name = "DefaultModel", .type = StoredType::kRoot});

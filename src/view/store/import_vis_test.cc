@@ -14,7 +14,7 @@
 namespace plumbline::view {
 namespace {
 
-using testing::TestDirectory;
+using plumbline::testing::TestDirectory;
 
 constexpr const char* kRoot = "DefaultModel";
 constexpr const char* kSend = "Distributed.isend.0.forward";
@@ -98,7 +98,8 @@ TEST(ImportVis, OfAnOldFileOneMayBeBest) {
           "upnode": "DefaultModel", "subnodes": [], "matched_node_link": ["B___Module.a.A.forward.0"],
           "stack_info": [], "data": {"precision_index": 1}})";
   const std::string side = R"({"root": "DefaultModel", "node": {"DefaultModel": {"upnode": "None",
-      "subnodes": ["Module.a.A.forward.0"]}, "Module.a.A.forward.0": )" + node + "}}";
+      "subnodes": ["Module.a.A.forward.0"]}, "Module.a.A.forward.0": )" +
+                           node + "}}";
   const std::string text = R"({"NPU": )" + side + R"(, "Bench": )" + side +
                            R"(, "Colors": {"#FFFCF3": {"value": [1, 1]}, "#FF704D":
                                {"value": [0, 0]}}, "task": "md5"})";

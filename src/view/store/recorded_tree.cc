@@ -10,8 +10,8 @@
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
 #include "record/run_files.h"
-#include "view/node_stacks.h"
 #include "tree/recomputed_layers.h"
+#include "view/node_stacks.h"
 
 namespace plumbline::view {
 namespace {

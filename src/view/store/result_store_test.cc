@@ -7,17 +7,15 @@
 #include <set>
 
 #include "base/file/file.h"
-#include "view/query/answers.h"
 #include "view/store/name_index.h"
 #include "view/store/place_data.h"
 #include "view/store/store_for_test.h"
-#include "view/store/store_format.h"
 
 namespace plumbline::view {
 namespace {
 
-using testing::PlainNode;
-using testing::RandomResult;
+using for_test::PlainNode;
+using for_test::RandomResult;
 
 NodeLevel ShownLevel(const RandomResult& result, uint32_t id) {
   const PlainNode& node = result.nodes()[id];
@@ -129,7 +127,7 @@ TEST(ResultStore, KeepsEveryDetail) {
 }
 
 TEST(ResultStore, NumbersKeepTheirBitsBesideThoseOfTheOtherSide) {
-  const plumbline::testing::TestDirectory directory;
+  const testing::TestDirectory directory;
   const std::vector<double> numbers = {
       0.1,  0.1 + 1e-17, std::nextafter(0.1, 1), 0.5, -0.5, INFINITY, NAN, 1e300,
       -0.0, 0.0,         0.1 * (1 + 1e-8),       3};
@@ -159,36 +157,10 @@ TEST(ResultStore, NumbersKeepTheirBitsBesideThoseOfTheOtherSide) {
   }
 }
 
-// --- damaged files ---
-
-std::string WithBytes(std::string file, size_t at, std::string_view bytes) {
-  return file.replace(at, bytes.size(), bytes);
-}
-
-// Whether a file with this text is refused, or answers whatever is asked without harm.
-void ExpectHarmless(const std::string& text, const std::string& path) {
-  ASSERT_TRUE(WriteFileAtomically(path, text, false));
-  const auto store = ResultStore::Open(path);
-  if (!store) {
-    EXPECT_EQ(store.error().code(), ErrorCode::kCorrupt);
-    EXPECT_EQ(store.error().message().find('\n'), std::string::npos);
-    return;
-  }
-  for (const std::string_view question : Questions()) {
-    for (const std::string node : {"0", "7", "13"}) {
-      Parameters parameters;
-      parameters.Set("node", node);
-      parameters.Set("q", "level:error a");
-      parameters.Set("value", "input.0");
-      (void)Answer(**store, question, parameters);
-    }
-  }
-}
-
 TEST(ResultStore, RefusesForeignAndCutFiles) {
   const RandomResult result(6, 1, 60);
   const std::string whole = *ReadFile(result.path());
-  const plumbline::testing::TestDirectory directory;
+  const testing::TestDirectory directory;
   const std::string path = directory.Path("cut");
   for (size_t size = 0; size < whole.size(); size += 1 + size / 3) {
     ASSERT_TRUE(WriteFileAtomically(path, whole.substr(0, size), false));
@@ -199,32 +171,6 @@ TEST(ResultStore, RefusesForeignAndCutFiles) {
   ASSERT_TRUE(WriteFileAtomically(path, "SQLite format 3", false));
   EXPECT_EQ(ResultStore::Open(path).error().message(), path + ": no result store of plumb view");
   EXPECT_EQ(ResultStore::Open(directory.Path("absent")).error().code(), ErrorCode::kNotFound);
-}
-
-TEST(ResultStore, SurvivesDamageInEverySection) {
-  const RandomResult result(7, 2, 60);
-  const std::string whole = *ReadFile(result.path());
-  StoreHeader header;
-  std::memcpy(&header, whole.data(), sizeof(header));
-  const plumbline::testing::TestDirectory directory;
-  for (const SectionRow& section : header.sections) {
-    for (const std::string_view bytes : {"\xFF\xFF\xFF\xFF", "\0\0\0\0", "\x01\x02\x03\x7F"}) {
-      for (const uint64_t at : {uint64_t{0}, section.size / 2, section.size - 4}) {
-        if (section.size < 4) continue;
-        ExpectHarmless(WithBytes(whole, section.offset + at, {bytes.data(), 4}),
-                       directory.Path("damaged"));
-      }
-    }
-  }
-}
-
-TEST(ResultStore, SurvivesDamageInTheHeader) {
-  const RandomResult result(8, 1, 40);
-  const std::string whole = *ReadFile(result.path());
-  const plumbline::testing::TestDirectory directory;
-  for (size_t at = 8; at + 4 <= sizeof(StoreHeader); at += 4) {
-    ExpectHarmless(WithBytes(whole, at, "\xFF\xFF\xFF\x7F"), directory.Path("damaged"));
-  }
 }
 
 TEST(NameIndex, FindsPartsOfNamesAsALookAtEachDoes) {
@@ -243,7 +189,7 @@ TEST(NameIndex, FindsPartsOfNamesAsALookAtEachDoes) {
 }
 
 TEST(StoreWriter, OfSeveralWritersNothingIsLeftWithoutFinish) {
-  const plumbline::testing::TestDirectory directory;
+  const testing::TestDirectory directory;
   {
     auto writer = StoreWriter::Create(directory.Path("store"));
     PlaceBuilder place(0, 0);

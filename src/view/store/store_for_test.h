@@ -16,7 +16,7 @@
 #include "view/store/result_store.h"
 #include "view/store/store_writer.h"
 
-namespace plumbline::view::testing {
+namespace plumbline::view::for_test {
 
 struct PlainNode {
   std::string name;
@@ -156,6 +156,6 @@ class RandomResult {
   std::vector<PlainNode> nodes_;
 };
 
-}  // namespace plumbline::view::testing
+}  // namespace plumbline::view::for_test
 
 #endif  // PLUMBLINE_VIEW_STORE_STORE_FOR_TEST_H_
