@@ -44,6 +44,16 @@ Result<dump_json::CallTree> ReadCalls(const std::string& path) {
       fmt::format("{}: is empty (expected the modules of the model). {}", path, kLevelAdvice));
 }
 
+// What an entry says of the ranks that it was merged from.
+void TakeMergeLines(const Call& call, Node& node) {
+  const Value* const member = call.Find(dump_json::kMergeLines);
+  const auto* const lines = member == nullptr ? nullptr : member->As<ValueList>();
+  if (lines == nullptr) return;
+  for (const Value& line : *lines) {
+    if (const auto* const text = line.As<std::string>()) node.merge.push_back(*text);
+  }
+}
+
 // Entries of dump.json as they are read.
 class EntryTaker {
  public:
@@ -70,15 +80,20 @@ class EntryTaker {
   Status Finish() {
     PL_TRY(std::move(status_));
     AddParameterGradients(gradient_names_, graph_);
-    for (const auto& [name, call] : gradients_) PL_TRY(Fill(call, *graph_.Find(name)));
+    for (auto& [name, call] : gradients_) PL_TRY(Fill(call, *graph_.Find(name)));
     Note(unread_, "that cannot be read");
     Note(outside_, "that construct.json lacks; not shown");
     return {};
   }
 
  private:
-  Status Fill(const Call& call, Node& node) {
+  Status Fill(Call& call, Node& node) {
+    if (options_.take) {
+      options_.take(std::move(call), node);
+      return {};
+    }
     PL_TRY_ASSIGN(node.values, ValuesOf(call, options_.form));
+    TakeMergeLines(call, node);
     if (!options_.grades_overflow) return {};
     const auto grade = GradeOfCall(call);
     if (grade) node.overflow = grade->level;
@@ -134,6 +149,8 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
                     files.dump, /*salvage=*/false,
                     [&](dump_json::VisitedCall&& visited) { entries.Take(std::move(visited)); }));
   recorded.task = dump.header.task;
+  recorded.level = dump.header.level;
+  recorded.counts_micro_steps = calls.has_micro_steps;
   recorded.framework = dump.header.framework.empty() ? "pytorch" : dump.header.framework;
   PL_TRY_ASSIGN(recorded.dump_data_dir, TensorDirectory(directory, dump.header.dump_data_dir));
   PL_TRY_ASSIGN(const dump_json::StackTable stacks, dump_json::ReadStack(files.stack));

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_VIEW_BUILD_GRAPH_H_
 #define PLUMBLINE_VIEW_BUILD_GRAPH_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,12 +18,15 @@ struct BuildOptions {
   ValueForm form{};
   StackForm stacks = StackForm::kFull;
   bool grades_overflow = false;  // fills Node::overflow
+  // Takes the entry of a node instead of Node::values and what else is made of it; may be empty.
+  std::function<void(Call&& call, const Node& node)> take{};
 };
 
 struct RecordedGraph {
   ModelGraph graph;
-  std::string task, framework;               // of dump.json
+  std::string task, level, framework;        // of dump.json
   std::optional<std::string> dump_data_dir;  // the directory of its tensors; nothing: none
+  bool counts_micro_steps = false;           // construct.json does
 };
 
 // `directory`: that of a rank, with construct.json, dump.json and stack.json. kNotFound: one of

@@ -113,10 +113,11 @@ class ResultFiles {
     report_.steps = steps_.size();
     if (!db_) return std::move(report_);
     vis_db::Facts facts = {{"tool", "plumbline " PLUMBLINE_VERSION}, {"status", "complete"}};
-    PL_TRY_ASSIGN(std::string path, AbsolutePath(target));
+    const SourceNames& named = options_.sources;
+    PL_TRY_ASSIGN(std::string path, AbsolutePath(named.target.empty() ? target : named.target));
     facts.emplace_back("target", std::move(path));
     if (is_pair_) {
-      PL_TRY_ASSIGN(path, AbsolutePath(golden));
+      PL_TRY_ASSIGN(path, AbsolutePath(named.golden.empty() ? golden : named.golden));
       facts.emplace_back("golden", std::move(path));
     }
     PL_TRY(db_->Finish(SummaryOf(), facts));

@@ -17,6 +17,11 @@ namespace plumbline::view {
 
 enum class GraphFileType : uint8_t { kDb, kVis };
 
+// What the files name as the recordings that they were made of; empty: the paths that were read.
+struct SourceNames {
+  std::string target, golden;
+};
+
 struct GraphFileOptions {
   std::string output_dir = "./output";
   GraphFileType type = GraphFileType::kDb;
@@ -25,6 +30,7 @@ struct GraphFileOptions {
   bool grades_overflow = false;
   // Of a comparison: how calls are paired, noise_path, and threads of all work.
   CompareOptions compare{};
+  SourceNames sources{};
   // How many ranks are done, of how many; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress{};
 };

@@ -28,9 +28,13 @@ std::string ValuesJson(const Node& node, bool of_outputs) {
   return out + "}";
 }
 
+std::string MergeJson(const Node& node) {
+  return node.merge.empty() ? "" : vis::ListJson({node.merge.begin(), node.merge.end()});
+}
+
 // The texts of one node that are made for the file.
 struct NodeTexts {
-  std::string inputs, outputs;
+  std::string inputs, outputs, merge;
 };
 
 vis::Node RowOf(const Node& node, const NodeTexts& texts) {
@@ -43,7 +47,8 @@ vis::Node RowOf(const Node& node, const NodeTexts& texts) {
                 .is_top = node.parent != nullptr && node.parent->parent == nullptr,
                 .stack = node.stack,
                 .inputs = texts.inputs,
-                .outputs = texts.outputs};
+                .outputs = texts.outputs,
+                .merge = texts.merge};
   row.children.reserve(node.children.size());
   for (const Node* const child : node.children) row.children.push_back(child->name);
   if (node.partner != nullptr) row.link = PathTo(*node.partner);
@@ -57,7 +62,7 @@ std::vector<NodeTexts> TextsOf(Block nodes) {
   std::vector<NodeTexts> texts;
   texts.reserve(nodes.size());
   for (const Node* const node : nodes) {
-    texts.push_back({ValuesJson(*node, false), ValuesJson(*node, true)});
+    texts.push_back({ValuesJson(*node, false), ValuesJson(*node, true), MergeJson(*node)});
   }
   return texts;
 }

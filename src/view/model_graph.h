@@ -37,6 +37,7 @@ struct Node {
   size_t stack = 0;  // of ModelGraph::stacks
   NodeValues values{};
   std::optional<OverflowLevel> overflow{};
+  std::vector<std::string> merge{};  // of several ranks: which and how, a line each
   // Of a comparison.
   Node* partner = nullptr;  // of the other graph
   std::optional<vis::Level> level{};
