@@ -177,10 +177,10 @@ void AddPairing(CLI::App& command, GraphArguments& arguments) {
 void AddParallel(CLI::App& command, view::ParallelOptions& options) {
   const auto add = [&](const char* name, std::vector<int64_t>& values, const char* text) {
     command.add_option(name, values, text)
-        ->expected(1, 2)
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->group("Merging the ranks of a parallel run")
-        ->type_name("N [N]");
+        ->type_name("N[,N]");
   };
   add("--rank_size", options.rank_size, "how many ranks were recorded; merges them");
   add("--tp", options.tp, "size of tensor parallelism");
@@ -190,10 +190,10 @@ void AddParallel(CLI::App& command, view::ParallelOptions& options) {
       .add_option("--order", options.order,
                   "which dimension of the ranks varies fastest, and so on (default: "
                   "tp-cp-ep-dp-pp)")
-      ->expected(1, 2)
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->group("Merging the ranks of a parallel run")
-      ->type_name("TEXT [TEXT]");
+      ->type_name("TEXT[,TEXT]");
 }
 
 void AddResults(CLI::App& command, GraphArguments& arguments) {

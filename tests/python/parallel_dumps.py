@@ -27,6 +27,7 @@ class Split:
     layers: int = 4  # of the whole model
     micro_batches: int = 1
     batched: bool = False  # batch_isend_irecv instead of isend and irecv
+    hands_over: bool = False  # the block of a later stage is called with what the one before made
     dict_weights: bool = True  # parameters as an object, otherwise as a list
     fault: tuple[int, float] | None = None  # layer, factor of what its activation returns
     replicated_fault: int | None = None  # tp rank whose layer norm returns other numbers
@@ -292,13 +293,23 @@ class Model:
         names = [f"{prefix}.decoder.TransformerBlock", f"{prefix}.GPTModel",
                  f"{outer}.Float16Module"]
         first = "input_args" if direction == "forward" else "input"
+        # All stages are called with the tokens; what a stage before made is handed over otherwise.
+        given: list[Any] = [tensor(np.arange(TOKENS, dtype=float), "torch.int64")]
+        if direction == "backward":
+            given = [tensor(each) for each in inputs]
+        results = [tensor(each) for each in outputs] if direction == "forward" else [None]
         for t in range(self.split.tp):
             for name, parent in zip(names, [*names[1:], None]):
-                self.ranks[t, p].entry(
-                    f"{name}.{direction}.{micro}",
-                    f"{parent}.{direction}.{micro}" if parent else None,
-                    {first: [tensor(each) for each in inputs],
-                     "output": [tensor(each) for each in outputs]})
+                values = {first: given, "output": results}
+                if name == names[0] and (p or chunk) and not self.split.hands_over:
+                    values = {**values, ("input_args" if direction == "forward" else "output"):
+                              [None]}
+                elif name == names[0]:
+                    ends = inputs if direction == "forward" else outputs
+                    values = {**values, ("input_args" if direction == "forward" else "output"):
+                              [tensor(each) for each in ends]}
+                self.ranks[t, p].entry(f"{name}.{direction}.{micro}",
+                                       f"{parent}.{direction}.{micro}" if parent else None, values)
 
     def run(self) -> None:
         """All micro batches forward, then all backward."""

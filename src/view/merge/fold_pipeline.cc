@@ -74,6 +74,7 @@ class PipelineFolder {
   }
 
   void Run() {
+    FindWhatIsAroundLayers();
     const Parts tops = main_.root().children;
     for (Part* const top : tops) {
       if (top->is_module() && !IsOwnOfRank(*top)) FoldFrom(*top);
@@ -91,6 +92,14 @@ class PipelineFolder {
   }
 
  private:
+  void FindWhatIsAroundLayers() {
+    for (const Part* const part : PartsBelow(main_.root())) {
+      if (!part->is_module() || !ParseLayer(part->name)) continue;
+      const Part* above = part->parent;
+      while (above != nullptr && around_layers_.insert(above).second) above = above->parent;
+    }
+  }
+
   void FoldFrom(Part& top) {
     Parts open = {&top};
     while (!open.empty()) {
@@ -142,12 +151,14 @@ class PipelineFolder {
   }
 
   void TakeEnds(const DifferingTensors& differing, const Part& last, Part& part) {
-    const bool takes_in = !differing.inputs.empty(), gives_out = !differing.outputs.empty();
-    if (takes_in == gives_out) return;
-    if (gives_out != IsForward(part.name)) return;
-    TakeMember(gives_out ? dump_json::kOutput : dump_json::kInput, last, part);
+    const bool is_forward = IsForward(part.name);
+    const auto& behind = is_forward ? differing.outputs : differing.inputs;
+    const auto& before = is_forward ? differing.inputs : differing.outputs;
+    // A module that differs at both ends, and is none around layers, is not one module of all ranks.
+    if (behind.empty() || (!before.empty() && !around_layers_.contains(&part))) return;
+    TakeMember(is_forward ? dump_json::kOutput : dump_json::kInput, last, part);
     part.merge.push_back(fmt::format("{} of rank {}, the last of the pipeline [{}]",
-                                     gives_out ? "Outputs" : "Inputs", last.rank, Ranks()));
+                                     is_forward ? "Outputs" : "Inputs", last.rank, Ranks()));
   }
 
   [[nodiscard]] std::string Ranks() const {
@@ -298,6 +309,7 @@ class PipelineFolder {
   const std::span<RankTree* const> stages_;
   RankTree& main_;
   std::unordered_map<int64_t, size_t> stage_of_;  // by rank
+  std::unordered_set<const Part*> around_layers_;  // modules of the first rank
   Parts receivers_;  // what got parts of other ranks, in the order of the first
   std::unordered_set<const Part*> known_receivers_;
   uint64_t left_out_ = 0;

@@ -21,6 +21,7 @@ namespace plumbline::view {
 namespace {
 
 constexpr std::string_view kColumn = "ColumnParallelLinear", kRow = "RowParallelLinear";
+constexpr std::string_view kFirstOutput = "output.0";
 constexpr std::string_view kMatmul = "matmul", kAllReduce = "all_reduce";
 constexpr std::array<std::string_view, 2> kReduceScatters = {"_reduce_scatter_base",
                                                              "reduce_scatter_tensor"};
@@ -157,7 +158,7 @@ class TensorFolder {
   // The tensor that a call returns or that a reduction sums up; null: none.
   static TensorRecord* FirstOutput(Part& part) {
     for (const PlacedValue& value : PlacedValuesOf(part)) {
-      if (value.is_output) return value.tensor;
+      if (value.is_output) return value.place == kFirstOutput ? value.tensor : nullptr;
     }
     return nullptr;
   }
@@ -189,7 +190,7 @@ class TensorFolder {
   void ReplaceBy(Part& reduce, Part& matmul) {
     const std::vector<Part*> peers = PeersOf(matmul);
     DifferingTensors found = TensorsThat(Which::kDiffering, matmul, peers);
-    found.outputs.clear();
+    std::erase_if(found.outputs, [](const TensorsAt& each) { return each.place == kFirstOutput; });
     if (found.any()) MergeFound(found, peers, matmul);
     matmul.is_merged = true;
     TensorRecord whole = *FirstOutput(reduce);
@@ -218,7 +219,7 @@ class TensorFolder {
       if (part == nullptr) return {};
       parts.push_back(*part);
     }
-    TensorsAt at{"output.0", {&whole}};
+    TensorsAt at{std::string(kFirstOutput), {&whole}};
     for (TensorRecord& part : parts) at.tensors.push_back(&part);
     return MergeTensors(at);
   }
