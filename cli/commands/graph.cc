@@ -218,6 +218,8 @@ void AddResults(CLI::App& command, GraphArguments& arguments) {
       ->group("");
   command.add_flag("--overflow_check", options.grades_overflow,
                    "grade nodes with NaN, Inf or a jump of norms (also -oc)");
+  command.add_flag("--resume", options.resumes,
+                   "take ranks that an earlier run with this option finished from there");
   command.add_option("--summary", arguments.summary_path, "also write counts and answers as JSON")
       ->type_name("FILE");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")

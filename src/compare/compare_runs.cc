@@ -70,11 +70,13 @@ enum class Keep : uint8_t {
 
 // Entries are expanded while they are read: a list of all of them, with their argument trees, would
 // need several times the memory of the items.
-Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& options) {
+Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& options,
+                      const std::function<void(const Call&)>& see) {
   std::vector<CallItems> calls;
   match::Expander expander;
   Status expanded;
   const auto expand = [&](Call& call, const RunHeader& header) {
+    if (see) see(call);
     Result<CallItems> items = header.holds_saves() ? expander.ExpandSave(call)
                                                    : expander.ExpandCall(call, !header.of_graphs);
     if (items) {
@@ -295,9 +297,14 @@ Result<compare::RunPair> compare::RunPair::Load(const std::string& target_path,
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   const Keep keep = keep_names ? Keep::kNames : Keep::kNone;
+  std::function<void(const Call&)> see_target, see_golden;
+  if (pairing.see) {
+    see_target = [&](const Call& call) { pairing.see(call, true); };
+    see_golden = [&](const Call& call) { pairing.see(call, false); };
+  }
   RunWithThreads(options.threads, [&] {
-    RunBoth([&] { loaded_target = LoadSide(target_path, keep, options); },
-            [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options); });
+    RunBoth([&] { loaded_target = LoadSide(target_path, keep, options, see_target); },
+            [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options, see_golden); });
   });
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
@@ -396,6 +403,7 @@ Status compare::RunPair::Explain() {
 }
 
 const Run& compare::RunPair::target() const { return impl_->target.run; }
+const Run& compare::RunPair::golden() const { return impl_->golden.run; }
 
 const Comparison& compare::RunPair::comparison() const { return impl_->comparison; }
 
@@ -406,9 +414,10 @@ Comparison compare::RunPair::Take() && {
   return comparison;
 }
 
-Result<Comparison> compare::ComparePaired(const std::string& target_path,
-                                          const std::string& golden_path,
-                                          const CompareOptions& options, const Pairing& pairing) {
+Result<compare::RunPair> compare::JudgePaired(const std::string& target_path,
+                                              const std::string& golden_path,
+                                              const CompareOptions& options,
+                                              const Pairing& pairing) {
   PL_TRY_ASSIGN(RunPair pair, RunPair::Load(target_path, golden_path, options,
                                             /*keep_names=*/false, pairing));
   pair.FillTable();
@@ -418,6 +427,13 @@ Result<Comparison> compare::ComparePaired(const std::string& target_path,
   const bool is_plain = options.noise_path.empty() && !pairing.pair;
   PL_TRY(pair.Judge({}, is_plain ? &chain : nullptr));
   PL_TRY(pair.Explain());
+  return pair;
+}
+
+Result<Comparison> compare::ComparePaired(const std::string& target_path,
+                                          const std::string& golden_path,
+                                          const CompareOptions& options, const Pairing& pairing) {
+  PL_TRY_ASSIGN(RunPair pair, JudgePaired(target_path, golden_path, options, pairing));
   return std::move(pair).Take();
 }
 

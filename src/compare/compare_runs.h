@@ -24,6 +24,9 @@ struct Pairing {
       pair{};
   // Puts the names to show into the finished comparison; may be empty.
   std::function<void(Comparison& comparison)> show_names{};
+  // Sees every entry as it is read, also those that occur again; the sides are read at once. May be
+  // empty.
+  std::function<void(const Call& call, bool of_target)> see{};
 };
 
 // As CompareRuns().
@@ -53,6 +56,7 @@ class RunPair {
   // to show. kIo where a file became shorter while it was read: nothing found is true then.
   Status Explain();
   [[nodiscard]] const Run& target() const;
+  [[nodiscard]] const Run& golden() const;
   [[nodiscard]] const Comparison& comparison() const;
   // Requires: not called before.
   Comparison Take() &&;
@@ -62,6 +66,11 @@ class RunPair {
   explicit RunPair(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// All stages but the last: what ComparePaired() gives, with the runs it came from. The options must
+// outlive it.
+Result<RunPair> JudgePaired(const std::string& target, const std::string& golden,
+                            const CompareOptions& options, const Pairing& pairing);
 
 }  // namespace plumbline::compare
 

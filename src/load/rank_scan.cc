@@ -155,7 +155,7 @@ struct Scanned {
   std::optional<CommCall> call;
 };
 
-constexpr std::string_view kIsNan = "is_nan";  // task nan_check
+constexpr std::string_view kIsNan = "is_nan";                    // task nan_check
 constexpr std::string_view kOverflowOrigin = "overflow_origin";  // task overflow_check
 
 // What these put out is not initialised, or is what the script asked for.
@@ -518,6 +518,8 @@ class Arguments {
     const Value* positional = call.Find(dump_json::kInputArgs);
     if (positional != nullptr) positional_ = positional->As<ValueList>();
     keyword_ = call.Find(dump_json::kInputKwargs);
+    const Value* output = call.Find(dump_json::kOutput);
+    if (output != nullptr) output_ = output->As<ValueList>();
   }
   [[nodiscard]] const Value* Keyword(std::string_view name) const {
     return keyword_ != nullptr ? keyword_->Find(name) : nullptr;
@@ -546,13 +548,18 @@ class Arguments {
   [[nodiscard]] const ValueList* Operations() const {
     const Value* list = Keyword("p2p_op_list");
     if (list != nullptr) return list->As<ValueList>();
-    if (positional_ == nullptr || positional_->empty()) return nullptr;
-    return positional_->front().As<ValueList>();
+    // Recorded of its outputs alone, it has them there.
+    for (const ValueList* const values : {positional_, output_}) {
+      if (values == nullptr || values->empty()) continue;
+      if (const auto* operations = values->front().As<ValueList>()) return operations;
+    }
+    return nullptr;
   }
 
  private:
   const ValueList* positional_ = nullptr;
   const Value* keyword_ = nullptr;
+  const ValueList* output_ = nullptr;
 };
 
 int InternGroup(CommGroup group, std::vector<CommGroup>& groups) {

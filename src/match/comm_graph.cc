@@ -33,6 +33,7 @@ struct Part {
   uint64_t count = 0;  // n-th with this key on this rank
   bool receives = false;
   CommNode node;
+  size_t transfer = 0;  // of CommCall::transfers
 };
 
 bool SameLink(const Part& a, const Part& b) { return a.key == b.key && a.count == b.count; }
@@ -54,7 +55,8 @@ class Pairing {
   std::vector<Part> Messages() {
     std::vector<Part> parts;
     ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
-      for (const PeerTransfer& transfer : call.transfers) {
+      for (size_t i = 0; i < call.transfers.size(); ++i) {
+        const PeerTransfer& transfer = call.transfers[i];
         if (!scan.directory.rank || !transfer.peer) continue;
         const bool receives = transfer.direction == Transfer::kReceive;
         const int64_t self = *scan.directory.rank;
@@ -63,6 +65,7 @@ class Pairing {
                         receives ? self : *transfer.peer, transfer.tag, transfer.is_object);
         // Both ends count on their own: a rank may send to itself.
         parts.push_back(Numbered(keys_.Number(key), receives, node));
+        parts.back().transfer = i;
       }
     });
     return parts;
@@ -120,7 +123,7 @@ class Pairing {
   }
   Part Numbered(size_t key, bool receives, const CommNode& node) {
     const uint64_t count = counts_[{key, node.rank, receives}]++;
-    return {key, count, receives, node};
+    return {.key = key, .count = count, .receives = receives, .node = node};
   }
 
   std::span<const RankScan> scans_;
@@ -198,7 +201,9 @@ class GraphBuilder {
       graph_.links.push_back({.api = CallOf(scans_, sender).api,
                               .from = {sender},
                               .to = {receiver},
-                              .is_message = true});
+                              .is_message = true,
+                              .from_transfer = parts[0].transfer,
+                              .to_transfer = parts[1].transfer});
       ++paired_[sender.rank][sender.call];
       ++paired_[receiver.rank][receiver.call];
     });

@@ -25,6 +25,8 @@ struct CommLink {
   std::vector<CommNode> from;  // whose inputs went in, in order of rank
   std::vector<CommNode> to;    // whose outputs came out
   bool is_message = false;     // sends and receives; otherwise a collective call
+  // Of a message: which of CommCall::transfers sent and which received it.
+  size_t from_transfer = 0, to_transfer = 0;
 };
 
 struct CommGraph {

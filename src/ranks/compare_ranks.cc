@@ -194,7 +194,7 @@ class RankWork {
       size_t next = 0;
       {
         const std::lock_guard lock(mutex_);
-        if (next_ == chains_.size()) return;
+        if (next_ == chains_.size() || IsCancelled()) return;
         next = next_++;
       }
       WorkOn(chains_[next]);
@@ -213,6 +213,7 @@ class RankWork {
     // A step that was judged waits for the next one.
     const uint64_t held = indices.size() > 1 ? 2 : 1;
     for (const size_t index : indices) {
+      if (IsCancelled()) return;
       ComparedRank& rank = report_.ranks[index];
       const uint64_t taken = budget_.Acquire(held * EstimateOf(rank.pair));
       CompareOne(rank, received_[index], HasHistory() ? &chain : nullptr);
@@ -240,6 +241,11 @@ class RankWork {
       if (pair.paired() && pair.step == step && pair.target->name == rank) return received_[i];
     }
     return kNothing;
+  }
+
+  [[nodiscard]] bool IsCancelled() const {
+    const std::atomic<bool>* const flag = options_.watch.is_cancelled;
+    return flag != nullptr && flag->load();
   }
 
   [[nodiscard]] bool Writes() const { return !options_.compare.output_dir.empty(); }
@@ -321,8 +327,14 @@ class RankWork {
                               const compare::SentValues& received,
                               compare::StepChain* chain) const {
     const load::RankPair& pair = rank.pair;
-    const compare::Pairing pairing =
+    compare::Pairing pairing =
         options_.training ? compare::TrainingPairing(*options_.training) : compare::Pairing();
+    const auto index = static_cast<size_t>(&rank - report_.ranks.data());
+    if (options_.watch.see) {
+      pairing.see = [&, index](const Call& call, bool of_target) {
+        options_.watch.see(index, call, of_target);
+      };
+    }
     PL_TRY_ASSIGN(
         compare::RunPair runs,
         compare::RunPair::Load(pair.target->path, pair.golden->path, options, true, pairing));
@@ -330,6 +342,7 @@ class RankWork {
     PL_TRY(runs.Judge(received, chain));
     PL_TRY(runs.Explain());
     RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
+    if (options_.watch.judged) PL_TRY(options_.watch.judged(index, runs));
     Comparison comparison = std::move(runs).Take();
     if (Writes()) PL_TRY(WriteComparison(comparison, options));
     if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison));
@@ -413,6 +426,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   report.has_steps = found.has_steps;
   report.notes = std::move(found.notes);
   for (load::RankPair& pair : found.pairs) report.ranks.emplace_back().pair = std::move(pair);
+  if (options.watch.begin) options.watch.begin(report);
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));

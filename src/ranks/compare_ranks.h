@@ -3,14 +3,31 @@
 #ifndef PLUMBLINE_RANKS_COMPARE_RANKS_H_
 #define PLUMBLINE_RANKS_COMPARE_RANKS_H_
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "compare/compare_runs.h"
 #include "match/training_match.h"
 #include "ranks/rank_summary.h"
 
 namespace plumbline::ranks {
+
+// Looks on while ranks are compared, from several threads; of one rank by one at a time, but for
+// `see`. Members may be empty.
+struct RankWatch {
+  // The ranks that are there, before the first of them is read.
+  std::function<void(const RanksReport& report)> begin{};
+  // Sees every entry of a rank's recordings as it is read; the sides are read at once.
+  std::function<void(size_t rank, const Call& call, bool of_target)> see{};
+  // A rank, by its index in RanksReport::ranks, that was judged; again where other ranks explain
+  // what came from them. An error is that of the rank.
+  std::function<Status(size_t rank, const compare::RunPair& pair)> judged{};
+  // Set to begin with no further rank; those are kMissing.
+  const std::atomic<bool>* is_cancelled = nullptr;
+};
 
 struct CompareRanksOptions {
   // Of every rank; suffix, stack_path and on_progress are not used. threads: of all ranks together.
@@ -29,6 +46,7 @@ struct CompareRanksOptions {
   bool diff_analyze = false;
   // Ranks are worked on side by side as long as the estimate of their memory stays below this.
   uint64_t memory_bytes = uint64_t{2} << 30;
+  RankWatch watch{};
 };
 
 // `target` and `golden`: two step directories (children rank0, rank1, ...) or two dump directories

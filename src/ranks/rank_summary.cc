@@ -264,22 +264,11 @@ void AddFirst(const RanksReport& report, Document& out) {
     out.Raw("null");
     return;
   }
-  const RankOrigin& origin = report.origins.front();
-  const ComparedRank& rank = report.ranks[origin.rank];
-  const auto& first = rank.outcome->first_wrong_call;
-  FirstWrongCall answer;
-  if (first && first->name == report.answer().name) {
-    answer = *first;
-  } else {
-    answer.name = report.answer().name;
-    answer.enters_with_inputs = report.answer().enters;
-  }
-  answer.what = WhatOf(report);
-  answer.item = report.answer().item;
+  const ComparedRank& rank = report.ranks[report.origins.front().rank];
   out.Open('{');
   AddInteger("step", rank.pair.step, out);
   AddInteger("rank", rank.pair.rank(), out);
-  report::AddMembers(answer, out);
+  report::AddMembers(AnswerCall(report), out);
   out.Close('}');
 }
 
@@ -329,6 +318,20 @@ bool RanksReport::is_complete() const {
          std::all_of(ranks.begin(), ranks.end(), [](const ComparedRank& rank) {
            return rank.outcome && rank.outcome->complete;
          });
+}
+
+FirstWrongCall AnswerCall(const RanksReport& report) {
+  const auto& first = report.ranks[report.origins.front().rank].outcome->first_wrong_call;
+  FirstWrongCall answer;
+  if (first && first->name == report.answer().name) {
+    answer = *first;
+  } else {
+    answer.name = report.answer().name;
+    answer.enters_with_inputs = report.answer().enters;
+  }
+  answer.what = WhatOf(report);
+  answer.item = report.answer().item;
+  return answer;
 }
 
 std::string RanksAnswer(const RanksReport& report) {

@@ -62,6 +62,10 @@ struct RanksReport {
 // Fills origins, counts and the notes about communication from `ranks`.
 void SearchRanks(RanksReport& report);
 
+// The call that the answer names, as far as it is known: all of it where the rank itself names it.
+// Requires: an origin.
+FirstWrongCall AnswerCall(const RanksReport& report);
+
 // The first line: "first wrong call: rank 2 Torch.mul.3.forward", or that and why there is none.
 std::string RanksAnswer(const RanksReport& report);
 // The answer and the counts as `plumb compare` prints them, each line ended by '\n'.

@@ -57,7 +57,8 @@ void TakeMergeLines(const Call& call, Node& node) {
 // Entries of dump.json as they are read.
 class EntryTaker {
  public:
-  EntryTaker(const BuildOptions& options, ModelGraph& graph) : options_(options), graph_(graph) {}
+  EntryTaker(const BuildOptions& options, RecordedGraph& recorded)
+      : options_(options), graph_(recorded.graph), communication_(recorded.communication) {}
 
   void Take(dump_json::VisitedCall&& visited) {
     if (!status_) return;
@@ -67,6 +68,7 @@ class EntryTaker {
     }
     Node* const node = graph_.Find(visited.call.name);
     if (node != nullptr) {
+      if (node->type == NodeType::kApi) TakeCommunication(visited.call, communication_);
       status_ = Fill(visited.call, *node);
     } else if (visited.call.kind == CallKind::kParametersGrad) {
       gradient_names_.push_back(visited.call.name);
@@ -107,6 +109,7 @@ class EntryTaker {
 
   const BuildOptions& options_;
   ModelGraph& graph_;
+  RankCommunication& communication_;
   Status status_;
   std::vector<std::string> gradient_names_;
   std::unordered_map<std::string, Call> gradients_;
@@ -143,11 +146,13 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
   RecordedGraph recorded;
   ModelGraph& graph = recorded.graph;
   graph = BuildTree(calls);
-  EntryTaker entries(options, graph);
+  EntryTaker entries(options, recorded);
   PL_TRY_ASSIGN(const dump_json::DumpFile dump,
                 dump_json::VisitDumpFile(
                     files.dump, /*salvage=*/false,
                     [&](dump_json::VisitedCall&& visited) { entries.Take(std::move(visited)); }));
+  // The calls of one merged recording were those of several ranks.
+  if (dump.header.is_merged) recorded.communication = {};
   recorded.task = dump.header.task;
   recorded.level = dump.header.level;
   recorded.counts_micro_steps = calls.has_micro_steps;

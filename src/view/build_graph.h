@@ -11,6 +11,7 @@
 #include "view/model_graph.h"
 #include "view/node_stacks.h"
 #include "view/node_values.h"
+#include "view/rank_links.h"
 
 namespace plumbline::view {
 
@@ -27,6 +28,7 @@ struct RecordedGraph {
   std::string task, level, framework;        // of dump.json
   std::optional<std::string> dump_data_dir;  // the directory of its tensors; nothing: none
   bool counts_micro_steps = false;           // construct.json does
+  RankCommunication communication{};         // its directory is not filled
 };
 
 // `directory`: that of a rank, with construct.json, dump.json and stack.json. kNotFound: one of

@@ -12,10 +12,9 @@
 
 #include "base/file/file.h"
 #include "base/process/parallel.h"
-#include "plumbline/c_api.h"
 #include "plumbline/compare.h"
-#include "report/result_names.h"
-#include "view/graph_writer.h"
+#include "view/build_graph.h"
+#include "view/result_files.h"
 
 namespace plumbline::view {
 namespace {
@@ -24,12 +23,9 @@ using load::RankPair;
 
 // Graphs that are built side by side: each needs memory for all its values.
 constexpr size_t kMostAtOnce = 8;
-constexpr std::string_view kDbEnding = ".vis.db", kVisEnding = ".vis";
 constexpr std::string_view kStructureTask = "structure";
 
-int64_t RankOf(const RankPair& pair) { return pair.rank().value_or(0); }
-
-bool IsPart(std::string_view name) {
+bool NamesPart(std::string_view name) {
   for (const std::string_view prefix : {"rank", "step", "proc"}) {
     if (name.starts_with(prefix)) return true;
   }
@@ -43,7 +39,7 @@ void NoteOthers(const std::string& directory, std::vector<std::string>& notes) {
   if (!names) return;
   std::string others;
   for (const std::string& name : *names) {
-    if (!IsPart(name)) others += (others.empty() ? "" : ", ") + name;
+    if (!NamesPart(name)) others += (others.empty() ? "" : ", ") + name;
   }
   if (!others.empty()) {
     notes.push_back(fmt::format("{}: neither ranks nor steps, left out: {}", directory, others));
@@ -61,151 +57,13 @@ Status CheckNumbers(const load::RankPairs& found) {
   return {};
 }
 
-// One rank, read and, with a golden side, compared.
-struct BuiltRank {
-  RecordedGraph target;
-  std::optional<RecordedGraph> golden;
-  std::optional<RankAnswer> answer;
-};
-
 vis::Task TaskOf(CompareMode mode) {
   if (mode == CompareMode::kDigest) return vis::kDigests;
   return mode == CompareMode::kTensor ? vis::kTensors : vis::kSummary;
 }
 
-// The first line of the answer of plumb compare.
-std::string FirstLine(const Comparison& comparison) {
-  const std::string text = SummaryText(comparison);
-  return text.substr(0, text.find('\n'));
-}
-
-// Writes the ranks of one result, in order.
-class ResultFiles {
- public:
-  ResultFiles(const GraphFileOptions& options, bool is_pair, bool has_many)
-      : options_(options), is_pair_(is_pair), has_many_(has_many) {}
-
-  Status Begin() {
-    PL_TRY(MakeDirectories(options_.output_dir));
-    if (options_.type != GraphFileType::kDb) return {};
-    name_.emplace(report::FreePath(options_.output_dir, kind(), kDbEnding));
-    PL_TRY_ASSIGN(vis_db::Writer writer, vis_db::Writer::Create(name_->text));
-    db_.emplace(std::move(writer));
-    return {};
-  }
-
-  Status Add(const RankPair& pair, BuiltRank& rank) {
-    const vis::GraphPlace place{false, pair.step.value_or(0), RankOf(pair)};
-    Count(pair, place, rank);
-    if (db_) return Write(place, rank, *db_);
-    const report::FreeName name = report::FreePath(options_.output_dir, Prefix(pair), kVisEnding);
-    PL_TRY_ASSIGN(vis_json::Writer file, vis_json::Writer::Create(name.text, is_pair_));
-    PL_TRY(Write(place, rank, file));
-    vis::Summary summary = SummaryOf();
-    summary.micro_steps = rank.target.graph.micro_steps;
-    PL_TRY(file.Finish(summary));
-    report_.files.push_back(name.text);
-    return {};
-  }
-
-  Result<GraphFileReport> Finish(const std::string& target, const std::string& golden) {
-    report_.ranks = ranks_.size();
-    report_.steps = steps_.size();
-    if (!db_) return std::move(report_);
-    vis_db::Facts facts = {{"tool", "plumbline " PLUMBLINE_VERSION}, {"status", "complete"}};
-    const SourceNames& named = options_.sources;
-    PL_TRY_ASSIGN(std::string path, AbsolutePath(named.target.empty() ? target : named.target));
-    facts.emplace_back("target", std::move(path));
-    if (is_pair_) {
-      PL_TRY_ASSIGN(path, AbsolutePath(named.golden.empty() ? golden : named.golden));
-      facts.emplace_back("golden", std::move(path));
-    }
-    PL_TRY(db_->Finish(SummaryOf(), facts));
-    report_.files.push_back(name_->text);
-    return std::move(report_);
-  }
-
-  std::vector<std::string>& notes() { return report_.notes; }
-
- private:
-  [[nodiscard]] std::string_view kind() const { return is_pair_ ? "compare" : "build"; }
-
-  [[nodiscard]] std::string Prefix(const RankPair& pair) const {
-    std::string prefix(kind());
-    if (pair.step) prefix += fmt::format("_step{}", *pair.step);
-    if (has_many_) prefix += fmt::format("_{}", pair.target->name);
-    return prefix;
-  }
-
-  template <class Writer>
-  static Status Write(vis::GraphPlace place, BuiltRank& rank, Writer& writer) {
-    PL_TRY(WriteGraph(place, rank.target, writer));
-    if (!rank.golden) return {};
-    place.is_golden = true;
-    return WriteGraph(place, *rank.golden, writer);
-  }
-
-  void Count(const RankPair& pair, const vis::GraphPlace& place, BuiltRank& rank) {
-    const ModelGraph& graph = rank.target.graph;
-    report_.nodes += graph.nodes.size() - 1;  // the root is none of the model
-    report_.micro_steps = std::max(report_.micro_steps, graph.micro_steps);
-    report_.overflows += static_cast<uint64_t>(std::ranges::count_if(
-        graph.nodes, [](const Node& node) { return node.overflow.has_value(); }));
-    Note(pair, is_pair_ ? "target: " : "", graph);
-    if (rank.golden) {
-      report_.golden_nodes += rank.golden->graph.nodes.size() - 1;
-      Note(pair, "golden: ", rank.golden->graph);
-    }
-    if (rank.answer) {
-      rank.answer->label = pair.label();
-      task_ = rank.answer->task;
-      report_.answers.push_back(std::move(*rank.answer));
-    }
-    ranks_.insert(place.rank);
-    steps_.insert(place.step);
-  }
-
-  void Note(const RankPair& pair, std::string_view side, const ModelGraph& graph) {
-    for (const std::string& note : graph.notes) {
-      const std::string where = has_many_ ? pair.label() + ": " : std::string();
-      report_.notes.push_back(fmt::format("{}{}{}", where, side, note));
-    }
-  }
-
-  [[nodiscard]] vis::Summary SummaryOf() const {
-    return {.task = task_,
-            .micro_steps = report_.micro_steps,
-            .has_overflow_levels = options_.grades_overflow,
-            .ranks = {ranks_.begin(), ranks_.end()},
-            .steps = {steps_.begin(), steps_.end()}};
-  }
-
-  const GraphFileOptions& options_;
-  const bool is_pair_, has_many_;
-  std::string task_;
-  GraphFileReport report_;
-  std::set<int64_t> ranks_, steps_;
-  std::optional<report::FreeName> name_;  // of the database
-  std::optional<vis_db::Writer> db_;
-};
-
 BuildOptions BuildOptionsOf(const GraphFileOptions& options) {
   return {{.is_vis = options.type == GraphFileType::kVis}, options.stacks, options.grades_overflow};
-}
-
-// Builds some ranks side by side, then writes them.
-Status BuildSome(std::span<const RankPair> pairs, const GraphFileOptions& options,
-                 ResultFiles& files) {
-  const BuildOptions build = BuildOptionsOf(options);
-  std::vector<std::optional<Result<RecordedGraph>>> built(pairs.size());
-  ParallelFor(pairs.size(), [&](size_t i) { built[i] = BuildGraph(pairs[i].target->path, build); });
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    if (!*built[i]) return built[i]->error();
-    BuiltRank rank{std::move(**built[i]), std::nullopt, std::nullopt};
-    built[i].reset();
-    PL_TRY(files.Add(pairs[i], rank));
-  }
-  return {};
 }
 
 // Whether both recordings hold no values by their task.
@@ -225,7 +83,8 @@ Result<BuiltRank> BuildPair(const RankPair& pair, const BuildOptions& build) {
 // Fills the answer of a pair that was compared, and what its nodes show.
 void FillAnswer(const Comparison& comparison, const ValueForm& form, BuiltRank& rank) {
   rank.answer->task = TaskOf(comparison.mode);
-  rank.answer->answer = FirstLine(comparison);
+  rank.answer->text = SummaryText(comparison);
+  rank.answer->answer = rank.answer->text.substr(0, rank.answer->text.find('\n'));
   rank.answer->first_wrong_call = comparison.first_wrong_call;
   rank.answer->is_complete = comparison.is_complete();
   rank.answer->counts = CompareGraphs(comparison, form, rank.target.graph, rank.golden->graph);
@@ -271,19 +130,43 @@ Result<std::vector<RankPair>> CommonRanks(const std::string& target, const std::
                fmt::format("{}: no rank and step that {} has too", target, golden));
 }
 
+Result<BuiltRank> BuildOne(const RankPair& pair, const GraphFileOptions& options) {
+  if (pair.golden) return ComparePair(pair, options);
+  PL_TRY_ASSIGN(RecordedGraph graph, BuildGraph(pair.target->path, BuildOptionsOf(options)));
+  return BuiltRank{std::move(graph), std::nullopt, std::nullopt};
+}
+
+// Makes some ranks side by side, but those that are there already, then writes them.
+Status WriteSome(std::span<const RankPair> pairs, const GraphFileOptions& options,
+                 ResultFiles& files) {
+  std::vector<std::optional<Result<BuiltRank>>> built(pairs.size());
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!files.Knows(pairs[i])) wanted.push_back(i);
+  }
+  ParallelFor(wanted.size(),
+              [&](size_t i) { built[wanted[i]] = BuildOne(pairs[wanted[i]], options); });
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!built[i]) {
+      PL_TRY_ASSIGN(const bool is_reused, files.Reuse(pairs[i]));
+      if (is_reused) continue;
+      built[i] = BuildOne(pairs[i], options);
+    }
+    if (!*built[i]) return built[i]->error();
+    PL_TRY(files.Add(pairs[i], **built[i]));
+    built[i].reset();
+  }
+  return {};
+}
+
 Status WriteRanks(const std::vector<RankPair>& pairs, bool is_pair, const GraphFileOptions& options,
                   ResultFiles& files) {
   const std::span<const RankPair> all = pairs;
   for (size_t i = 0; i < all.size();) {
-    if (is_pair) {
-      PL_TRY_ASSIGN(BuiltRank rank, ComparePair(all[i], options));
-      PL_TRY(files.Add(all[i], rank));
-      ++i;
-    } else {
-      const size_t count = std::min(kMostAtOnce, all.size() - i);
-      PL_TRY(BuildSome(all.subspan(i, count), options, files));
-      i += count;
-    }
+    // A comparison has work for all threads.
+    const size_t count = std::min(is_pair ? 1 : kMostAtOnce, all.size() - i);
+    PL_TRY(WriteSome(all.subspan(i, count), options, files));
+    i += count;
     if (options.progress) options.progress(i, all.size());
   }
   return {};
@@ -299,19 +182,23 @@ Result<GraphFileReport> WriteGraphFiles(const std::string& target, const std::st
   PL_TRY(CheckNumbers(found));
   const bool is_one = found.pairs.size() == 1 && found.pairs.front().target &&
                       found.pairs.front().target->path == target;
-  ResultFiles files(options, is_pair, !is_one);
+  ResultFiles files(options, target, golden, !is_one);
   if (!is_one) NoteOthers(target, files.notes());
   std::set<std::string> seen;  // one side may stand for both
   std::ranges::copy_if(found.notes, std::back_inserter(files.notes()),
                        [&](const std::string& note) { return seen.insert(note).second; });
-  PL_TRY_ASSIGN(const std::vector<RankPair> pairs,
-                CommonRanks(target, golden, found, files.notes()));
+  PL_TRY_ASSIGN(std::vector<RankPair> pairs, CommonRanks(target, golden, found, files.notes()));
+  if (!is_pair) {
+    for (RankPair& pair : pairs) pair.golden.reset();
+  }
+  PL_TRY_ASSIGN(const bool is_there, files.IsThere(pairs));
+  if (is_there) return files.Finish();
   PL_TRY(files.Begin());
   Status written;
   RunWithThreads(options.compare.threads,
                  [&] { written = WriteRanks(pairs, is_pair, options, files); });
   PL_TRY(std::move(written));
-  return files.Finish(target, golden);
+  return files.Finish();
 }
 
 }  // namespace plumbline::view

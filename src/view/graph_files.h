@@ -28,6 +28,9 @@ struct GraphFileOptions {
   StackForm stacks = StackForm::kFull;
   load::RankFilter filter{};
   bool grades_overflow = false;
+  // Ranks that an earlier run with this option finished, or that stand in a result, are taken from
+  // there if what they are made of has not changed.
+  bool resumes = false;
   // Of a comparison: how calls are paired, noise_path, and threads of all work.
   CompareOptions compare{};
   SourceNames sources{};
@@ -38,8 +41,10 @@ struct GraphFileOptions {
 // `target`: the directory of a rank, of ranks or of steps; `golden`: another one of that kind to
 // compare with, or empty. Writes build_{time}.vis.db or compare_{time}.vis.db into the output
 // directory, or {build|compare}_[step{S}_][rank{R}_]{time}.vis of each rank. Ranks of one side
-// alone are left out, with a note. Nothing that stands there is replaced, and nothing is left of a
-// file that could not be written. Errors: those of FindRankPairs(), BuildGraph() and CompareRuns();
+// alone are left out, with a note. Calls of the ranks of one step that communicate with each other
+// are linked. Nothing that stands there is replaced but links of .vis files that are resumed, and
+// nothing is left of a file that could not be written; when resuming, the ranks that were finished
+// stay, under hidden names. Errors: those of FindRankPairs(), BuildGraph() and CompareRuns();
 // kNotFound when the two sides have no rank in common.
 Result<GraphFileReport> WriteGraphFiles(const std::string& target, const std::string& golden,
                                         const GraphFileOptions& options);

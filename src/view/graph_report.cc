@@ -45,32 +45,6 @@ std::optional<std::string> FirstOfAll(const std::vector<RankAnswer>& answers) {
   return fmt::format("{}{} {}", kStart, first->label, first->answer.substr(kStart.size()));
 }
 
-// As plumb compare says it of one rank; of several, of each that names a call.
-std::string ComparisonAnswer(const GraphFileReport& report) {
-  if (report.answers.empty()) return {};
-  if (report.answers.size() == 1) {
-    const std::string& answer = report.answers.front().answer;
-    return answer.empty() ? "structure compared: no values were recorded\n" : answer + "\n";
-  }
-  const auto names_call = [](const RankAnswer& rank) { return rank.first_wrong_call.has_value(); };
-  const auto wrong = static_cast<size_t>(std::ranges::count_if(report.answers, names_call));
-  const auto complete = static_cast<size_t>(
-      std::ranges::count_if(report.answers, [](const auto& rank) { return rank.is_complete; }));
-  const std::string counts = fmt::format("{} of {} comparisons name a wrong call; {} complete",
-                                         wrong, report.answers.size(), complete);
-  const std::optional<std::string> first = FirstOfAll(report.answers);
-  std::string text = first ? fmt::format("{} ({})\n", *first, counts) : counts + "\n";
-  size_t lines = 0;
-  for (const RankAnswer& rank : report.answers) {
-    if (!names_call(rank) || lines == kMostLines) continue;
-    text += fmt::format("  {}: {}\n", rank.label, rank.answer);
-    ++lines;
-  }
-  if (wrong > lines) text += fmt::format("  {} more; --summary has all\n", wrong - lines);
-  if (wrong > 1 && !first) text += "  which rank was the first one: plumb compare\n";
-  return text;
-}
-
 void AddCounts(const NodeCounts& counts, json::Document& out) {
   out.Key("counts");
   out.Open('{');
@@ -103,6 +77,31 @@ void AddRank(const RankAnswer& rank, json::Document& out) {
 
 }  // namespace
 
+std::string ComparisonAnswer(const GraphFileReport& report) {
+  if (report.answers.empty()) return {};
+  if (report.answers.size() == 1) {
+    const std::string& answer = report.answers.front().answer;
+    return answer.empty() ? "structure compared: no values were recorded\n" : answer + "\n";
+  }
+  const auto names_call = [](const RankAnswer& rank) { return rank.first_wrong_call.has_value(); };
+  const auto wrong = static_cast<size_t>(std::ranges::count_if(report.answers, names_call));
+  const auto complete = static_cast<size_t>(
+      std::ranges::count_if(report.answers, [](const auto& rank) { return rank.is_complete; }));
+  const std::string counts = fmt::format("{} of {} comparisons name a wrong call; {} complete",
+                                         wrong, report.answers.size(), complete);
+  const std::optional<std::string> first = FirstOfAll(report.answers);
+  std::string text = first ? fmt::format("{} ({})\n", *first, counts) : counts + "\n";
+  size_t lines = 0;
+  for (const RankAnswer& rank : report.answers) {
+    if (!names_call(rank) || lines == kMostLines) continue;
+    text += fmt::format("  {}: {}\n", rank.label, rank.answer);
+    ++lines;
+  }
+  if (wrong > lines) text += fmt::format("  {} more; --summary has all\n", wrong - lines);
+  if (wrong > 1 && !first) text += "  which rank was the first one: plumb compare\n";
+  return text;
+}
+
 NodeCounts GraphFileReport::counts() const {
   NodeCounts all;
   for (const RankAnswer& rank : answers) {
@@ -122,6 +121,8 @@ std::string GraphAnswer(const GraphFileReport& report) {
   text +=
       fmt::format(": {}, {}, {}", CountText(report.ranks, "rank"), CountText(report.steps, "step"),
                   CountText(static_cast<uint64_t>(report.micro_steps), "micro step"));
+  if (report.reused > 0)
+    text += fmt::format("; {} as an earlier run made it", CountText(report.reused, "rank"));
   if (report.overflows > 0) {
     text +=
         fmt::format("; {} with NaN, Inf or a jump of norms", CountText(report.overflows, "node"));
@@ -141,6 +142,7 @@ Result<std::string> GraphSummaryJson(const GraphFileReport& report) {
   out.Number("steps", report.steps);
   out.Number("micro_steps", static_cast<uint64_t>(report.micro_steps));
   out.Number("overflows", report.overflows);
+  out.Number("reused", report.reused);
   out.Texts("notes", report.notes);
   if (!report.answers.empty()) {
     AddCounts(report.counts(), out);

@@ -4,27 +4,14 @@
 #define PLUMBLINE_VIEW_GRAPH_REPORT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "plumbline/compare.h"
 #include "plumbline/result.h"
 #include "view/compare_graphs.h"
+#include "view/rank_facts.h"
 
 namespace plumbline::view {
-
-// One rank of one step that was compared.
-struct RankAnswer {
-  std::string label;  // "rank 3", "step 2 rank 3"
-  std::string task;   // of the comparison, as the files spell it
-  // As plumb compare has them for this rank; empty, none and false where only structure is known.
-  std::string answer;
-  std::optional<FirstWrongCall> first_wrong_call;
-  bool is_complete = false;
-  NodeCounts counts;
-};
 
 struct GraphFileReport {
   std::vector<std::string> files;  // written
@@ -32,11 +19,15 @@ struct GraphFileReport {
   uint64_t ranks = 0, steps = 0;
   int64_t micro_steps = 0;          // the most of one rank
   uint64_t overflows = 0;           // nodes of the target with a level
+  uint64_t reused = 0;              // ranks that an earlier run had finished
   std::vector<RankAnswer> answers;  // of a comparison, by step and rank
   std::vector<std::string> notes;
 
   [[nodiscard]] NodeCounts counts() const;  // of all ranks
 };
+
+// The answer of a comparison as lines; empty of one recording.
+std::string ComparisonAnswer(const GraphFileReport& report);
 
 // The answer of a comparison as lines, then what was written: "graph of 240 nodes: 2 ranks, 1 step,
 // 1 micro step".

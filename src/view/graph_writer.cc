@@ -93,8 +93,6 @@ Status WriteNodes(const std::vector<const Node*>& nodes, Writer& writer) {
   return {};
 }
 
-}  // namespace
-
 Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_db::Writer& writer) {
   PL_TRY(writer.BeginGraph(place, recorded.dump_data_dir, recorded.graph.stacks));
   const std::vector<Node*> order = NodesInOrder(recorded.graph);
@@ -109,6 +107,27 @@ Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_jso
   PL_TRY(WriteNodes(nodes, writer));
   writer.EndGraph();
   return {};
+}
+
+template <class Writer>
+Status WriteBoth(vis::GraphPlace place, RecordedGraph& target, std::optional<RecordedGraph>& golden,
+                 Writer& writer) {
+  PL_TRY(WriteGraph(place, target, writer));
+  if (!golden) return {};
+  place.is_golden = true;
+  return WriteGraph(place, *golden, writer);
+}
+
+}  // namespace
+
+Status WriteGraphs(const vis::GraphPlace& place, RecordedGraph& target,
+                   std::optional<RecordedGraph>& golden, vis_db::Writer& writer) {
+  return WriteBoth(place, target, golden, writer);
+}
+
+Status WriteGraphs(const vis::GraphPlace& place, RecordedGraph& target,
+                   std::optional<RecordedGraph>& golden, vis_json::Writer& writer) {
+  return WriteBoth(place, target, golden, writer);
 }
 
 }  // namespace plumbline::view

@@ -15,9 +15,11 @@
 
 namespace plumbline::view {
 
-// Writes all nodes of one graph; the golden graph follows that of the target.
-Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_db::Writer& writer);
-Status WriteGraph(const vis::GraphPlace& place, RecordedGraph& recorded, vis_json::Writer& writer);
+// Writes all nodes of the graphs of one rank, the target's first; `place` is that of the target.
+Status WriteGraphs(const vis::GraphPlace& place, RecordedGraph& target,
+                   std::optional<RecordedGraph>& golden, vis_db::Writer& writer);
+Status WriteGraphs(const vis::GraphPlace& place, RecordedGraph& target,
+                   std::optional<RecordedGraph>& golden, vis_json::Writer& writer);
 
 }  // namespace plumbline::view
 

@@ -15,7 +15,11 @@
 namespace plumbline::view {
 namespace {
 
-Status CheckFilter(const GraphFileOptions& options) {
+Status CheckOptions(const GraphFileOptions& options) {
+  if (options.resumes) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--resume: merged ranks are always made anew (leave it out with --rank_size)");
+  }
   if (options.filter.ranks.empty()) return {};
   return Error(ErrorCode::kInvalidArgument,
                "--ranks: merging needs all ranks (expected --steps alone with --rank_size)");
@@ -65,7 +69,7 @@ Result<GraphFileReport> WriteMergedGraphFiles(const std::string& target, const s
                                               const GraphFileOptions& options,
                                               const ParallelOptions& parallel) {
   const bool is_pair = !golden.empty();
-  PL_TRY(CheckFilter(options));
+  PL_TRY(CheckOptions(options));
   PL_TRY_ASSIGN(const std::vector<ParallelLayout> layouts, LayoutsOf(parallel, is_pair));
   PL_TRY_ASSIGN(const ScratchDirectory scratch,
                 ScratchDirectory::Make(options.output_dir, "merge"));
@@ -97,7 +101,7 @@ Result<GraphFileReport> WriteMergedGraphFiles(const std::string& target, const s
 
 Result<MergeReport> WriteMergedDumps(const std::string& target, const GraphFileOptions& options,
                                      const ParallelOptions& parallel) {
-  PL_TRY(CheckFilter(options));
+  PL_TRY(CheckOptions(options));
   PL_TRY_ASSIGN(const std::vector<ParallelLayout> layouts, LayoutsOf(parallel, false));
   MergeRequest request{target, layouts[0]};
   request.filter = options.filter;

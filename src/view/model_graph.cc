@@ -153,7 +153,7 @@ ModelGraph BuildTree(const dump_json::CallTree& calls) {
       graph.Attach(parent, graph.root());
       only_parents.push_back(above.name);
     }
-    graph.Attach(row.name, above);
+    graph.Attach(row.name, above).is_repaired = parent != row.parent;
   }
   NoteSome(only_parents,
            only_parents.size() == 1 ? "is no entry itself" : "are no entries themselves",

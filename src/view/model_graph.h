@@ -38,6 +38,8 @@ struct Node {
   NodeValues values{};
   std::optional<OverflowLevel> overflow{};
   std::vector<std::string> merge{};  // of several ranks: which and how, a line each
+  bool is_repaired = false;    // it stands below another parent than construct.json says
+  bool is_recomputed = false;  // a layer that ran again, moved to where it ran
   // Of a comparison.
   Node* partner = nullptr;  // of the other graph
   std::optional<vis::Level> level{};

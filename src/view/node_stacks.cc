@@ -79,14 +79,13 @@ class StackTexts {
   std::unordered_map<const Frames*, size_t> by_frames_;
 };
 
-// The forward call whose frames a backward call takes.
+}  // namespace
+
 std::optional<std::string> SourceOfFrames(std::string_view name) {
   const auto parts = ParseDirected(name);
   if (parts && !parts->is_forward()) return parts->Turned(kForward, "0");
   return ForwardOf(name);
 }
-
-}  // namespace
 
 void AddStacks(const dump_json::StackTable& frames, StackForm form, ModelGraph& graph) {
   StackTexts texts(form, graph.stacks);

@@ -115,6 +115,7 @@ void PlaceRecomputedLayers(bool is_mindspore, const FramesOf& frames_of, ModelGr
     Node* const above = graph.Find(BackwardOf(calls[next++]->parent->name));
     if (above == nullptr || IsAbove(*layer, above)) continue;
     layer->parent = above;
+    layer->is_recomputed = true;
     above->children.push_back(layer);
     moved.insert(layer);
   }

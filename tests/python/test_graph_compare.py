@@ -79,7 +79,7 @@ def test_vis_has_both_graphs_and_the_levels(tmp_path):
     assert graph(*sides, "-o", tmp_path / "out", "--file_type", "vis").returncode == 0
     document = json.loads(only(tmp_path / "out", "compare_*.vis").read_text())
     assert list(document) == ["NPU", "Bench", "ToolTip", "Colors", "MicroSteps", "task",
-                              "OverflowCheck"]
+                              "OverflowCheck", "mp_meta"]
     assert document["NPU"]["node"][f"{INNER}.forward.0"]["data"] == {"precision_index": 1}
     assert document["Bench"]["node"][f"{INNER}.forward.0"]["data"] == {}
     link = document["Bench"]["node"]["Functional.c.0.forward"]["matched_node_link"]

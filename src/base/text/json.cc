@@ -588,6 +588,8 @@ Value::Value(const std::vector<int64_t>& numbers) {
   for (const int64_t number : numbers) list.emplace_back(number);
 }
 
+Value::Value(List elements) : value_(std::move(elements)) {}
+
 Value Value::Object() {
   Value value;
   value.value_.emplace<Members>();

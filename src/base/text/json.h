@@ -135,6 +135,7 @@ class Value {
   explicit Value(const char* text);  // which would be a bool
   explicit Value(const std::vector<std::string>& texts);
   explicit Value(const std::vector<int64_t>& numbers);
+  explicit Value(List elements);
   static Value Object();
 
   // Strict JSON, nested at most 512 deep: no NaN or Infinity, no number beyond the range of double,
@@ -149,6 +150,7 @@ class Value {
   [[nodiscard]] const bool* AsBool() const { return std::get_if<bool>(&value_); }
   [[nodiscard]] const std::string* AsText() const { return std::get_if<std::string>(&value_); }
   [[nodiscard]] const List* AsList() const { return std::get_if<List>(&value_); }
+  [[nodiscard]] const Members* AsMembers() const { return std::get_if<Members>(&value_); }
   [[nodiscard]] std::optional<int64_t> AsInteger() const;   // written as one, and within int64_t
   [[nodiscard]] std::optional<uint64_t> AsNatural() const;  // the same of uint64_t
   [[nodiscard]] std::optional<double> AsReal() const;       // of any number

@@ -3,6 +3,8 @@
 #ifndef PLUMBLINE_FORMATS_JSON_VIS_JSON_H_
 #define PLUMBLINE_FORMATS_JSON_VIS_JSON_H_
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +28,8 @@ class Writer {
                     const std::vector<std::string>& stacks);
   Status Add(const vis::Node& node);
   void EndGraph();
-  Status Finish(const vis::Summary& summary);
+  // `facts` stand in a member of our own, "mp_meta".
+  Status Finish(const vis::Summary& summary, const vis::Facts& facts);
 
  private:
   Writer(TextFile file, bool is_pair) : file_(std::move(file)), is_pair_(is_pair) {}
@@ -36,6 +39,14 @@ class Writer {
   bool is_first_ = true;  // no node of the graph yet
   const std::vector<std::string>* stacks_ = nullptr;
 };
+
+// matched_distributed of some nodes by name, in order of names: JSON.
+using Transfers = std::map<std::string, std::string, std::less<>>;
+
+// Writes to `to` the file `from` of this writer with these links and no others; they may be one
+// path. Nothing is written where nothing changes. kCorrupt: written by another program.
+Status WriteLinks(const std::string& from, const std::string& to, const Transfers& of_target,
+                  const Transfers& of_golden);
 
 }  // namespace plumbline::vis_json
 

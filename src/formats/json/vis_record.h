@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plumbline::vis {
@@ -65,6 +66,9 @@ struct Summary {
   bool has_overflow_levels = false;
   std::vector<int64_t> ranks{}, steps{};
 };
+
+// What upstream's files have no place for: of a file ("tool", "target", ...) and of each rank.
+using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // "[\"a\", \"b\"]" as Python's json module writes it.
 std::string ListJson(const std::vector<std::string_view>& texts);

@@ -53,6 +53,22 @@ Result<Database> Database::OpenToRead(const std::string& path) {
   return result;
 }
 
+Result<Database> Database::OpenUnchanging(const std::string& path) {
+  // A URI, in which these characters mean something.
+  PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
+  std::string uri = "file:";
+  for (const char c : absolute) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      uri += c;
+    }
+  }
+  Database result(path, "read");
+  PL_TRY(result.Open(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI));
+  return result;
+}
+
 Status Database::Check(int code) const {
   if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return {};
   const char* reason = sqlite3_errstr(code);

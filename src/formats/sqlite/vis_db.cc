@@ -151,6 +151,46 @@ Status Writer::Add(const vis::Node& node) {
   return Step(node_);
 }
 
+Status Writer::CopyRows(sqlite::Database& from, const std::string& query,
+                        sqlite::Statement& insert) {
+  PL_TRY_ASSIGN(const sqlite::Statement select, from.Prepare(query));
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+    for (int i = 0; i < sqlite3_column_count(select.get()); ++i) {
+      const sqlite3_value* const value = sqlite3_column_value(select.get(), i);
+      PL_TRY(database_.Check(sqlite3_bind_value(insert.get(), i + 1, value)));
+    }
+    PL_TRY(Step(insert));
+  }
+  return from.Check(code);
+}
+
+Status Writer::Copy(const std::string& from, int64_t step, int64_t rank) {
+  PL_TRY_ASSIGN(sqlite::Database source, sqlite::Database::OpenUnchanging(from));
+  const std::string where = fmt::format("WHERE step = {} AND rank = {}", step, rank);
+  PL_TRY(
+      CopyRows(source,
+               fmt::format("SELECT * FROM tb_stack WHERE id IN (SELECT stack_id FROM tb_nodes {}) "
+                           "ORDER BY rowid",
+                           where),
+               stack_));
+  PL_TRY(CopyRows(source, fmt::format("SELECT * FROM tb_nodes {} ORDER BY rowid", where), node_));
+  return database_.Execute(fmt::format(
+      "UPDATE tb_nodes SET matched_distributed = '{{}}' {} AND matched_distributed != '{{}}'",
+      where));
+}
+
+Status Writer::SetTransfers(const vis::GraphPlace& place, std::string_view name,
+                            std::string_view links) {
+  if (!transfers_) {
+    PL_TRY_ASSIGN(transfers_,
+                  database_.Prepare("UPDATE tb_nodes SET matched_distributed = ? WHERE id = ?"));
+  }
+  const std::string id = fmt::format("{}_{}_{}_{}", place.source(), place.step, place.rank, name);
+  PL_TRY(database_.Check(Row(transfers_).Text(links).Text(id).code()));
+  return Step(transfers_);
+}
+
 Status Writer::AddConfig(const vis::Summary& summary) {
   PL_TRY_ASSIGN(const sqlite::Statement insert,
                 database_.Prepare("INSERT INTO tb_config VALUES (?,?,?,?,?,?,?,?,?)"));
@@ -165,7 +205,7 @@ Status Writer::AddConfig(const vis::Summary& summary) {
   return Step(insert);
 }
 
-Status Writer::AddFacts(const Facts& facts) {
+Status Writer::AddFacts(const vis::Facts& facts) {
   PL_TRY_ASSIGN(const sqlite::Statement insert,
                 database_.Prepare("INSERT INTO mp_meta VALUES (?,?)"));
   for (const auto& [key, value] : facts) {
@@ -175,11 +215,12 @@ Status Writer::AddFacts(const Facts& facts) {
   return {};
 }
 
-Status Writer::Finish(const vis::Summary& summary, const Facts& facts) {
+Status Writer::Finish(const vis::Summary& summary, const vis::Facts& facts) {
   PL_TRY(AddConfig(summary));
   PL_TRY(AddFacts(facts));
   node_.reset();
   stack_.reset();
+  transfers_.reset();
   PL_TRY(database_.Execute(kIndices));
   PL_TRY(database_.Execute("COMMIT"));
   return database_.Close(/*durable=*/false);

@@ -1,0 +1,28 @@
+// Rows of a comparison, or what one recording holds of a call, as the detail of a node.
+
+#ifndef PLUMBLINE_VIEW_STORE_CALL_DETAILS_H_
+#define PLUMBLINE_VIEW_STORE_CALL_DETAILS_H_
+
+#include <string_view>
+
+#include "match/expand.h"
+#include "plumbline/compare.h"
+#include "view/store/node_detail.h"
+
+namespace plumbline::view {
+
+// Adds one call of a comparison. The texts are those of the comparison, which must stay.
+void AddCall(const Comparison& comparison, const ComparedCall& call, NodeDetail& detail);
+// Adds what one recording holds of a call; `call` must stay.
+void AddCall(const match::CallItems& call, NodeDetail& detail);
+
+// Errors of a call by its rows; NaN: none.
+struct CallErrors {
+  double of_outputs, of_inputs;
+  bool are_outputs_bad = false, are_inputs_bad = false;  // suspicious or broken
+};
+CallErrors ErrorsOf(const Comparison& comparison, const ComparedCall& call);
+
+}  // namespace plumbline::view
+
+#endif  // PLUMBLINE_VIEW_STORE_CALL_DETAILS_H_

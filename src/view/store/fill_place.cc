@@ -1,0 +1,229 @@
+#include "view/store/fill_place.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "view/compare_graphs.h"
+#include "view/store/call_details.h"
+#include "view/store/recorded_tree.h"
+
+namespace plumbline::view {
+namespace {
+
+constexpr uint32_t kNoCall = 0xFFFFFFFF;
+
+StoredType TypeOfNode(const Node& node) {
+  if (node.parent == nullptr) return StoredType::kRoot;
+  switch (node.type) {
+    case NodeType::kModule:
+      return StoredType::kModule;
+    case NodeType::kApi:
+      return StoredType::kApi;
+    case NodeType::kFused:
+      return StoredType::kFused;
+    case NodeType::kCollection:
+      return StoredType::kGroup;
+  }
+  return StoredType::kModule;
+}
+
+NodeLevel LevelOfNode(const Node& node) {
+  if (!node.level) return NodeLevel::kNone;
+  switch (*node.level) {
+    case vis::Level::kPass:
+      return NodeLevel::kPass;
+    case vis::Level::kWarning:
+      return NodeLevel::kWarning;
+    case vis::Level::kError:
+      return NodeLevel::kError;
+  }
+  return NodeLevel::kNone;
+}
+
+StoredOverflow OverflowOf(const SeenSide& seen, const std::string& name) {
+  const auto found = seen.overflow.find(name);
+  if (found == seen.overflow.end()) return StoredOverflow::kNone;
+  switch (found->second) {
+    case OverflowLevel::kMedium:
+      return StoredOverflow::kMedium;
+    case OverflowLevel::kHigh:
+      return StoredOverflow::kHigh;
+    case OverflowLevel::kCritical:
+      return StoredOverflow::kCritical;
+  }
+  return StoredOverflow::kNone;
+}
+
+// The nodes of a graph in pre-order; Node::order becomes the position.
+std::vector<Node*> PreOrder(ModelGraph& graph) {
+  std::vector<Node*> order, open = {&graph.root()};
+  order.reserve(graph.nodes.size());
+  while (!open.empty()) {
+    Node* const node = open.back();
+    open.pop_back();
+    node->order = order.size();
+    order.push_back(node);
+    open.insert(open.end(), node->children.rbegin(), node->children.rend());
+  }
+  return order;
+}
+
+// The calls of each node: mostly one. Numbers of calls, those of one node in a chain.
+class CallsOfNodes {
+ public:
+  explicit CallsOfNodes(size_t nodes, size_t calls) : first_(nodes, kNoCall), next_(calls, kNoCall) {}
+
+  void Add(size_t node, size_t call) {
+    uint32_t* at = &first_[node];
+    while (*at != kNoCall) at = &next_[*at];
+    *at = static_cast<uint32_t>(call);
+  }
+  template <class Visit>
+  void ForEach(size_t node, const Visit& visit) const {
+    for (uint32_t call = first_[node]; call != kNoCall; call = next_[call]) visit(call);
+  }
+  [[nodiscard]] bool Has(size_t node) const { return first_[node] != kNoCall; }
+
+ private:
+  std::vector<uint32_t> first_, next_;
+};
+
+class PlaceFiller {
+ public:
+  PlaceFiller(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
+              PlaceBuilder& place)
+      : sides_{&target, &golden}, comparison_(comparison), place_(place) {}
+
+  void Fill() {
+    if (Has(true)) {
+      ModelGraph& golden = sides_[1]->graph;
+      if (comparison_ != nullptr) {
+        (void)CompareGraphs(*comparison_, {}, sides_[0]->graph, golden);
+      } else {
+        (void)PairGraphs(sides_[0]->graph, golden);
+      }
+    }
+    for (const bool is_golden : {false, true}) {
+      if (Has(is_golden)) nodes_[Index(is_golden)] = PreOrder(sides_[Index(is_golden)]->graph);
+    }
+    for (const bool is_golden : {false, true}) FindCalls(is_golden);
+    for (const bool is_golden : {false, true}) AddNodes(is_golden);
+    place_.AddDetails([&](bool is_golden, uint32_t node, NodeDetail& detail) {
+      return DetailOf(is_golden, node, detail);
+    });
+  }
+
+ private:
+  static size_t Index(bool is_golden) { return is_golden ? 1 : 0; }
+  [[nodiscard]] bool Has(bool is_golden) const { return sides_[Index(is_golden)]->run != nullptr; }
+
+  // Calls that a node of the target has are shown there, with both sides.
+  void FindCalls(bool is_golden) {
+    const PlaceSide& side = *sides_[Index(is_golden)];
+    const size_t count = nodes_[Index(is_golden)].size();
+    const size_t calls = comparison_ != nullptr ? comparison_->calls.size() : side.calls.size();
+    calls_.emplace_back(count, calls);
+    for (size_t i = 0; i < calls; ++i) {
+      const Node* const node = side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
+      if (node != nullptr) calls_.back().Add(node->order, i);
+    }
+  }
+
+  // The name under which a call is shown on a side; empty: not there.
+  [[nodiscard]] std::string_view NameOf(size_t i, bool is_golden) const {
+    if (comparison_ == nullptr) return sides_[Index(is_golden)]->calls[i].name;
+    const ComparedCall& call = comparison_->calls[i];
+    if (!is_golden) return call.target_name;
+    return call.target_name.empty() ? std::string_view(call.golden_name) : std::string_view();
+  }
+
+  uint32_t StackOf(const PlaceSide& side, const std::string& name) {
+    const std::vector<std::string>* const frames = FramesOfNode(*side.run, name);
+    if (frames == nullptr) return 0;
+    const auto [known, is_new] = stacks_.emplace(frames, 0);
+    if (is_new) {
+      known->second = place_.AddStack(std::vector<std::string_view>(frames->begin(), frames->end()));
+    }
+    return known->second;
+  }
+
+  void AddNodes(bool is_golden) {
+    const PlaceSide& side = *sides_[Index(is_golden)];
+    std::unordered_set<std::string_view> communicates;
+    if (side.seen != nullptr) {
+      for (const CommCall& call : side.seen->communication.scan.calls) communicates.insert(call.name);
+    }
+    for (const Node* const node : nodes_[Index(is_golden)]) {
+      NodeRecord record;
+      record.name = node->name;
+      if (node->parent != nullptr) record.parent = static_cast<uint32_t>(node->parent->order);
+      if (node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
+      record.type = TypeOfNode(*node);
+      record.level = LevelOfNode(*node);
+      record.micro_step = static_cast<int32_t>(node->micro_step);
+      if (communicates.contains(node->name)) record.flags |= node_flag::kCommunicates;
+      if (node->is_recomputed) record.flags |= node_flag::kRecomputed;
+      if (node->is_repaired) record.flags |= node_flag::kRepaired;
+      if (record.type != StoredType::kGroup && record.type != StoredType::kRoot) {
+        record.stack = StackOf(side, node->name);
+      }
+      if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node->name);
+      if (!is_golden && comparison_ != nullptr) AddFindings(*node, record);
+      place_.AddNode(is_golden, record);
+    }
+  }
+
+  void AddFindings(const Node& node, NodeRecord& record) const {
+    bool are_outputs_bad = false, are_inputs_bad = false;
+    calls_[0].ForEach(node.order, [&](uint32_t i) {
+      const CallErrors errors = ErrorsOf(*comparison_, comparison_->calls[i]);
+      Raise(errors.of_outputs, record.error);
+      Raise(errors.of_inputs, record.input_error);
+      are_outputs_bad |= errors.are_outputs_bad;
+      are_inputs_bad |= errors.are_inputs_bad;
+    });
+    if (are_inputs_bad) record.flags |= node_flag::kCarrier;
+    if (are_outputs_bad && !are_inputs_bad) record.flags |= node_flag::kSource;
+    const auto& first = comparison_->first_wrong_call;
+    if (first && first->name == node.name) record.flags |= node_flag::kFirst;
+  }
+
+  static void Raise(double error, float& largest) {
+    if (!std::isnan(error) && !(error <= static_cast<double>(largest))) {
+      largest = static_cast<float>(error);
+    }
+  }
+
+  bool DetailOf(bool is_golden, uint32_t node, NodeDetail& detail) const {
+    const CallsOfNodes& calls = calls_[Index(is_golden)];
+    if (!calls.Has(node)) return false;
+    calls.ForEach(node, [&](uint32_t i) {
+      if (comparison_ != nullptr) {
+        AddCall(*comparison_, comparison_->calls[i], detail);
+      } else {
+        AddCall(sides_[Index(is_golden)]->calls[i], detail);
+      }
+    });
+    return true;
+  }
+
+  PlaceSide* const sides_[2];
+  const Comparison* const comparison_;
+  PlaceBuilder& place_;
+  std::vector<Node*> nodes_[2];
+  std::vector<CallsOfNodes> calls_;
+  std::unordered_map<const void*, uint32_t> stacks_;  // by the recorder's list of frames
+};
+
+}  // namespace
+
+void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
+               PlaceBuilder& place) {
+  PlaceFiller(target, golden, comparison, place).Fill();
+}
+
+}  // namespace plumbline::view

@@ -1,0 +1,36 @@
+// Trees of one rank, and what a comparison says of their calls, put into a place of a store.
+
+#ifndef PLUMBLINE_VIEW_STORE_FILL_PLACE_H_
+#define PLUMBLINE_VIEW_STORE_FILL_PLACE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "match/expand.h"
+#include "plumbline/compare.h"
+#include "plumbline/run.h"
+#include "view/model_graph.h"
+#include "view/store/seen_entries.h"
+#include "view/store/store_writer.h"
+
+namespace plumbline::view {
+
+// One side: where its tree, frames and values come from. What is borrowed must outlive it.
+struct PlaceSide {
+  const Run* run = nullptr;
+  const SeenSide* seen = nullptr;
+  std::span<const match::CallItems> calls{};  // where nothing is compared
+  ModelGraph graph{};
+};
+
+// Adds the nodes of both sides with their details. `golden` may have no run; `comparison` may be
+// null: then nodes pair by name and there are no levels.
+void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
+               PlaceBuilder& place);
+
+}  // namespace plumbline::view
+
+#endif  // PLUMBLINE_VIEW_STORE_FILL_PLACE_H_

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/process/parallel.h"
+#include "view/store/place_data.h"
+#include "view/store/store_format.h"
+#include "view/store/store_writer.h"
+
+namespace plumbline::view {
+namespace {
+
+// Nodes whose details one thread packs at a time.
+constexpr size_t kDetailShare = 2048;
+
+void AppendDistinct(std::string_view text, std::string& list) {
+  if (text.empty()) return;
+  for (size_t at = list.find(text); at != std::string::npos; at = list.find(text, at + 1)) {
+    const size_t end = at + text.size();
+    const bool begins = at == 0 || list[at - 1] == '\n';
+    if (begins && (end == list.size() || list[end] == '\n')) return;
+  }
+  if (!list.empty()) list += '\n';
+  list += text;
+}
+
+// "torch.float32\ntorch.int64|[2, 8]\n[4]": the data types and shapes of one side's values, each
+// once. Empty: it has none.
+std::string FormOf(const NodeDetail& detail, bool is_golden) {
+  std::string types, shapes;
+  for (const StoredValue& value : detail.values) {
+    const std::optional<ValueSide>& side = is_golden ? value.golden : value.target;
+    if (!side) continue;
+    AppendDistinct(side->dtype, types);
+    AppendDistinct(side->shape, shapes);
+  }
+  if (types.empty() && shapes.empty()) return {};
+  return types + '|' + shapes;
+}
+
+}  // namespace
+
+struct PlaceBuilder::Impl {
+  PlaceData data;
+  std::vector<uint32_t> open[2];  // of each side, from the root down to the node added last
+  DetailBlockWriter block;        // of AddDetail()
+  // Where details of the open block belong.
+  std::vector<std::pair<std::pair<bool, uint32_t>, uint32_t>> pending;
+
+  void SetForm(bool is_golden, uint32_t node, const NodeDetail& detail) {
+    OwnColumns& own = data.Side(is_golden);
+    own.form[node] = data.forms.Add(FormOf(detail, is_golden));
+    const uint32_t other = own.partner[node];
+    OwnColumns& others = data.Side(!is_golden);
+    if (!is_golden && other < others.name.size()) {
+      others.form[other] = data.forms.Add(FormOf(detail, true));
+    }
+  }
+
+  void Close() {
+    if (block.is_empty()) return;
+    Result<PackedBlock> packed = block.Take();
+    if (!packed) {
+      if (data.status) data.status = packed.error();
+      return;
+    }
+    const auto number = static_cast<uint32_t>(data.blocks.size());
+    data.blocks.push_back(std::move(*packed));
+    for (const auto& [node, offset] : pending) {
+      data.Side(node.first).detail[node.second] = DetailAt(number, offset);
+    }
+    pending.clear();
+  }
+
+  void Add(bool is_golden, uint32_t node, const NodeDetail& detail) {
+    SetForm(is_golden, node, detail);
+    pending.push_back({{is_golden, node}, block.Add(detail)});
+    if (block.is_full()) Close();
+  }
+};
+
+PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank) : impl_(std::make_unique<Impl>()) {
+  PlaceData& data = impl_->data;
+  data.step = step;
+  data.rank = rank;
+  for (TextPool* pool : {&data.forms, &data.operations, &data.stacks}) pool->Add("");
+}
+PlaceBuilder::PlaceBuilder(PlaceBuilder&&) noexcept = default;
+PlaceBuilder& PlaceBuilder::operator=(PlaceBuilder&&) noexcept = default;
+PlaceBuilder::~PlaceBuilder() = default;
+
+uint32_t PlaceBuilder::AddStack(std::span<const std::string_view> frames) {
+  std::string numbers;
+  for (const std::string_view frame : frames) {
+    const uint32_t number = impl_->data.frames.Add(frame);
+    numbers.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return impl_->data.stacks.Add(numbers);
+}
+
+uint32_t PlaceBuilder::AddNode(bool is_golden, const NodeRecord& node) {
+  PlaceData& data = impl_->data;
+  OwnColumns& side = data.Side(is_golden);
+  std::vector<uint32_t>& open = impl_->open[is_golden ? 1 : 0];
+  const auto index = static_cast<uint32_t>(side.name.size());
+  // What stands in no pre-order goes below the root.
+  while (open.size() > 1 && open.back() != node.parent) open.pop_back();
+  side.parent.push_back(open.empty() ? kNoNode : open.back());
+  open.push_back(index);
+  side.name.push_back(data.names.Add(node.name));
+  side.partner.push_back(is_golden ? kNoNode : node.partner);
+  side.stack.push_back(node.stack < data.stacks.size() ? node.stack : 0);
+  side.form.push_back(0);
+  side.operation.push_back(data.operations.Add(OperationOf(node.name)));
+  side.micro_step.push_back(node.micro_step);
+  side.error.push_back(node.error);
+  side.input_error.push_back(node.input_error);
+  side.detail.push_back(kNoDetail);
+  side.flags.push_back(node.flags);
+  side.type.push_back(static_cast<uint8_t>(node.type));
+  side.direction.push_back(static_cast<uint8_t>(DirectionOf(node.name)));
+  side.level.push_back(static_cast<uint8_t>(node.level));
+  side.overflow.push_back(static_cast<uint8_t>(node.overflow));
+  return index;
+}
+
+void PlaceBuilder::AddDetail(bool is_golden, uint32_t node, const NodeDetail& detail) {
+  impl_->Add(is_golden, node, detail);
+}
+
+PlaceData PlaceBuilder::Take() {
+  impl_->Close();
+  return std::move(impl_->data);
+}
+
+void PlaceBuilder::AddDetails(const DetailOf& detail_of) {
+  PlaceData& data = impl_->data;
+  impl_->Close();
+  struct Share {
+    std::vector<PackedBlock> blocks;
+    struct Placed {
+      uint32_t node = 0, block = 0, offset = 0;
+    };
+    std::vector<Placed> placed;
+    TextPool forms;
+    std::vector<std::array<uint32_t, 2>> forms_of;  // by `placed`, of both sides
+    Status status;
+  };
+  for (const bool is_golden : {false, true}) {
+    const size_t count = data.Side(is_golden).name.size();
+    std::vector<Share> shares((count + kDetailShare - 1) / kDetailShare);
+    ParallelFor(shares.size(), [&](size_t i) {
+      Share& share = shares[i];
+      DetailBlockWriter block;
+      const auto close = [&] {
+        if (block.is_empty()) return;
+        Result<PackedBlock> packed = block.Take();
+        if (packed) {
+          share.blocks.push_back(std::move(*packed));
+        } else if (share.status) {
+          share.status = packed.error();
+        }
+      };
+      const size_t end = std::min(count, (i + 1) * kDetailShare);
+      NodeDetail detail;
+      for (size_t node = i * kDetailShare; node < end; ++node) {
+        detail = NodeDetail();
+        if (!detail_of(is_golden, static_cast<uint32_t>(node), detail)) continue;
+        share.forms_of.push_back({share.forms.Add(FormOf(detail, false)),
+                                  share.forms.Add(FormOf(detail, true))});
+        share.placed.push_back({static_cast<uint32_t>(node),
+                                static_cast<uint32_t>(share.blocks.size()), block.Add(detail)});
+        if (block.is_full()) close();
+      }
+      close();
+    });
+    for (Share& share : shares) {
+      if (!share.status && data.status) data.status = share.status;
+      if (!share.status) continue;
+      OwnColumns& own = data.Side(is_golden);
+      OwnColumns& others = data.Side(!is_golden);
+      for (size_t k = 0; k < share.placed.size(); ++k) {
+        const auto& [node, block, offset] = share.placed[k];
+        own.detail[node] = DetailAt(static_cast<uint32_t>(data.blocks.size()) + block, offset);
+        const auto& [of_target, of_golden] = share.forms_of[k];
+        own.form[node] = data.forms.Add(share.forms[is_golden ? of_golden : of_target]);
+        const uint32_t other = own.partner[node];
+        if (!is_golden && other < others.name.size()) {
+          others.form[other] = data.forms.Add(share.forms[of_golden]);
+        }
+      }
+      std::ranges::move(share.blocks, std::back_inserter(data.blocks));
+      share = Share();
+    }
+  }
+}
+
+}  // namespace plumbline::view
