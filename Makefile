@@ -30,7 +30,7 @@ demo: setup
 # The compiler works while Python packages are fetched and unpacked (MindSpore alone is 2 GB); the
 # wheel then takes from ccache what was compiled. The test device needs the headers of torch.
 test:
-	@tools/bootstrap.sh packages test-packages
+	@tools/bootstrap.sh packages test-packages web
 	@tools/bootstrap.sh release & compiling=$$!; \
 	  tools/bootstrap.sh python && { JOBS=1 tools/bootstrap.sh test-device & device=$$!; \
 	  tools/bootstrap.sh upstream mindspore; status=$$?; wait $$device || status=$$?; }; \
@@ -48,7 +48,7 @@ check: setup
 	@$(PYTHON) tools/run_tests.py --only checks
 
 bench:
-	@tools/bootstrap.sh packages python native upstream
+	@tools/bootstrap.sh packages python web native upstream
 	@$(PYTHON) benchmarks/run_all.py
 
 clean:

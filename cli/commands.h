@@ -44,6 +44,7 @@ void AddRecoverCommand(CLI::App& app, int& exit_status);
 void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status);
 void AddExplainCommand(CLI::App& app, int& exit_status);
 void AddTrendCommand(CLI::App& app, int& exit_status);
+void AddViewCommand(CLI::App& app, int& exit_status);
 void AddWatchCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.

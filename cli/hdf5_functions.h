@@ -26,9 +26,7 @@ struct Hdf5Functions {
 // Name of the variable, a Hdf5Functions, that the module exports.
 inline constexpr const char* kHdf5Symbol = "plumb_hdf5_functions";
 
-// Loads the module, which lies where the program's run path says (cli/CMakeLists.txt) and carries
-// the program's version in its name: one of another version is not found. It stays loaded.
-// kUnsupported: the module or a library that it needs is missing.
+// Loads the module (module_loader.h).
 Result<const Hdf5Functions*> LoadHdf5Functions();
 
 // Runs `work`, which uses these functions and returns an exit status, in a process of its own: the

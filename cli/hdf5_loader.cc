@@ -1,21 +1,17 @@
-#include <dlfcn.h>
-#include <fmt/format.h>
-
 #include "base/process/isolated_run.h"
 #include "formats/hdf5/hdf5_crash.h"
 #include "hdf5_functions.h"
-#include "plumbline/c_api.h"
+#include "module_loader.h"
 
 namespace plumbline::cli {
 
 Result<const Hdf5Functions*> LoadHdf5Functions() {
-  void* const module = dlopen("plumb_hdf5-" PLUMBLINE_VERSION ".so", RTLD_NOW | RTLD_LOCAL);
-  const void* const functions = module == nullptr ? nullptr : dlsym(module, kHdf5Symbol);
-  if (functions != nullptr) return static_cast<const Hdf5Functions*>(functions);
-  return Error(ErrorCode::kUnsupported,
-               fmt::format(".h5 files: the part of plumb that reads them cannot be loaded ({}). "
-                           "Install plumbline and the HDF5 library again",
-                           dlerror()));
+  PL_TRY_ASSIGN(const void* functions,
+                LoadModule({.file = "plumb_hdf5",
+                            .symbol = kHdf5Symbol,
+                            .subject = ".h5 files: the part of plumb that reads them",
+                            .library = "the HDF5 library"}));
+  return static_cast<const Hdf5Functions*>(functions);
 }
 
 Result<int> RunOnHdf5(const std::string& paths, const std::function<int()>& work) {

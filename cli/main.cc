@@ -55,6 +55,7 @@ constexpr AddCommand kCommands[] = {
     AddRecoverCommand,
     AddRunOverflowCheckCommand,
     AddTrendCommand,
+    AddViewCommand,
     AddWatchCommand,
 };
 

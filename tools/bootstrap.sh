@@ -8,8 +8,10 @@
 #   test-packages  those of tools/debian-packages-test.txt (missing ones stop nothing)
 #   python     .venv with the locked requirements
 #   release    the preset `release`, compiled without a word; who needs it says what fails
+#   web        build/web/dist: the page of plumb view, which native embeds; installs nodejs and npm
+#              only where a command is missing
 #   native     plumbline and the program plumb, installed into .venv
-#   python-native  the two at once
+#   python-native  the three at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
@@ -70,6 +72,60 @@ python_hash() {
 
 python_is_up_to_date() { up_to_date python "$(python_hash)" && [ -x .venv/bin/python ]; }
 
+# The page is built before the native build, which embeds it. Without Node.js everything else works,
+# and `plumb view` says what is missing.
+make_web() {
+  local build_hash
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    (install_from tools/debian-packages-web.txt) || { without_web 'Node.js and npm are missing'; return; }
+  fi
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' 2>/dev/null ||
+    { without_web 'Node.js 18 or newer with npm is needed'; return; }
+  build_hash=$(web_hash)
+  if up_to_date web "$build_hash" && [ -f build/web/dist/index.html ]; then
+    say 'the page build/web/dist: up to date'
+    return 0
+  fi
+  fill_node_modules && build_web && printf '%s' "$build_hash" >"$stamps/web"
+}
+
+web_hash() {
+  { node --version
+    find web -name node_modules -prune -o -type f ! -path 'web/dev/*' -print0 |
+      LC_ALL=C sort -z | xargs -0 sha256sum; } | hash_text
+}
+
+without_web() {
+  [ -z "${CI:-}" ] || fail "$1"
+  say "$1: the page of plumb view is not built; all else is"
+}
+
+fill_node_modules() {
+  local hash log=build/web.log
+  hash=$({ node --version; cat web/package.json web/package-lock.json; } | hash_text)
+  up_to_date node-modules "$hash" && [ -d web/node_modules ] && return 0
+  say "web/node_modules: installing web/package-lock.json (log in $log)"
+  rm -f "$stamps/node-modules"
+  # The lock file names what is to be run: of all packages only esbuild has anything, which it can
+  # do without.
+  if ! (cd web && npm ci --ignore-scripts --no-progress) >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    without_web "npm could not install web/package-lock.json; is a package registry reachable? The log is $log"
+    return 1
+  fi
+  printf '%s' "$hash" >"$stamps/node-modules"
+}
+
+build_web() {
+  local log=build/web.log
+  say "the page build/web/dist: building (log in $log)"
+  rm -f "$stamps/web"
+  if ! (cd web && npm run --silent check && npm run --silent build) >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    fail "the page was not built; the whole log is $log"
+  fi
+}
+
 # An interrupted pip leaves a broken environment; its stamp is removed first and written last.
 make_venv() {
   local python=${PYTHON:-python3}
@@ -98,16 +154,20 @@ make_python() {
 
 # The two together: the compiler needs a few small packages, and works while the large ones come.
 make_python_and_native() {
-  local filling tools
+  local filling tools web
   if python_is_up_to_date; then
     make_python
+    make_web || [ -z "${CI:-}" ]
     build_native
     return 0
   fi
+  make_web &
+  web=$!
   make_venv
   tools=$(grep -E '^(nanobind|scikit[-_]build[-_]core|packaging|pathspec)==' requirements/dev.txt)
   # shellcheck disable=SC2086
   pip_install --no-deps $tools || fail 'pip could not install the build tools; is a package index reachable?'
+  wait "$web" || [ -z "${CI:-}" ] || fail 'the page was not built'
   fill_venv &
   filling=$!
   build_native
@@ -117,6 +177,7 @@ make_python_and_native() {
 native_hash() {
   { python_hash
     find CMakeLists.txt pyproject.toml README.md LICENSE cmake include src cli python tests/CMakeLists.txt \
+      $([ -d build/web/dist ] && echo build/web/dist) \
       -name __pycache__ -prune -o -type f -print0 2>/dev/null |
       LC_ALL=C sort -z | xargs -0 sha256sum; } | hash_text
 }
@@ -201,13 +262,14 @@ for part in "$@"; do
     packages) install_packages ;;
     test-packages) install_test_packages ;;
     python) make_python ;;
+    web) make_web ;;
     release) compile_release ;;
     native) build_native ;;
     python-native) make_python_and_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
     test-device) build_test_device ;;
-    *) fail "unknown part \"$part\" (expected packages, test-packages, python, release, native," \
+    *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
       "python-native, upstream, mindspore, test-device)" ;;
   esac
 done

@@ -33,10 +33,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "match": ("base", "record", "load"),
     "measure": ("base", "tensor", "kernels", "record"),
     "verdict": (*GROUND, "load", "match", "measure"),
+    "tree": ("base", "record", "formats", "measure", "verdict"),
     "explain": (*GROUND, "load", "match", "measure", "verdict"),
-    "report": ("base", "record", "formats", "match", "measure", "verdict", "explain"),
+    "report": ("base", "record", "formats", "match", "measure", "verdict", "tree", "explain"),
 }
-STAGES = (*GROUND, "load", "match", "measure", "verdict", "explain", "report")
+STAGES = (*GROUND, "load", "match", "measure", "verdict", "tree", "explain",
+          "report")
 # Products compose stages. None includes another, but ranks may use compare.
 PRODUCTS = ("compare", "ranks", "operators", "graphs", "arrays", "overflow", "run_config",
             "inspect", "precheck", "watch", "view")
@@ -244,6 +246,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "comparison": ("arguments", "checkpoint_comparison", "comparison", "comparison_result",
                    "graph_dumps", "notebook", "precheck_result", "rank_comparison",
                    "training_comparison"),
+    "viewer": ("viewer",),
     "watch": ("watch",),
     "watch on pytorch": ("watch/on_pytorch",),
     "watch files": ("watch/__init__", "watch/conditions", "watch/csv2tb", "watch/debugger",
@@ -266,6 +269,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
     "mindspore": ("native recorder", "native comparison", "hooks", "windows", "watch"),
     "comparison": ("native comparison",),
+    "viewer": ("native recorder", "comparison"),
     "watch": ("native recorder", "hooks"),
     "watch on pytorch": ("native recorder", "hooks", "pytorch", "watch"),
     "watch files": ("native comparison",),
@@ -273,7 +277,8 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),
     # Lazily.
-    "package": ("native recorder", "comparison", "watch", "watch files", "configuration check"),
+    "package": ("native recorder", "comparison", "viewer", "watch", "watch files",
+                "configuration check"),
 }
 # What an import inside a function may load: a framework, or what brings a native library that most
 # processes do not need.

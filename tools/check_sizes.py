@@ -36,6 +36,7 @@ NOT_COUNTED = {"golden_ops", "config_check", "operator_dump", "precheck_run", "w
 EXCUSE = re.compile(r"Size caps: \S")
 EXCUSE_LINES = 40
 CXX_FOLDERS = ("include", "src", "cli", "python/bindings", "benchmarks", "fuzz", "tests")
+WEB_FOLDER = "web"  # sources of the page: TypeScript, and its style
 PYTHON_FOLDERS = ("python", "tools", "tests", "benchmarks", "examples")
 
 CONTROL = ("if", "for", "while", "switch", "catch", "do", "else", "try")
@@ -198,6 +199,11 @@ def measures_of(root: Path) -> list[tuple[Path, list[Measure]]]:
         parser = python_functions if path.suffix == ".py" else cxx_functions
         of_file += parser(path, where)
         found.append((path, of_file))
+    for path in sorted((root / WEB_FOLDER).rglob("*")):
+        if path.suffix in (".ts", ".tsx", ".mjs", ".css") and "node_modules" not in path.parts:
+            where = path.relative_to(root).as_posix()
+            lines = len(path.read_text(errors="replace").splitlines())
+            found.append((path, [Measure("file", where, lines)]))
     return found
 
 

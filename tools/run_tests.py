@@ -1,8 +1,8 @@
 """Runs the test suites one after the other and adds up their counts.
 
-The last line is `N passed, N failed, N skipped`, summed over unit tests, golden cases, Python tests
-and structure checks; it is also written to build/test-summary.txt. Exit status 1 if anything
-failed or a suite that should exist ran no test.
+The last line is `N passed, N failed, N skipped`, summed over unit tests, golden cases, Python
+tests, tests of the page and structure checks; it is also written to build/test-summary.txt. Exit
+status 1 if anything failed or a suite that should exist ran no test.
 """
 
 from __future__ import annotations
@@ -180,6 +180,27 @@ def python_tests(quick: bool) -> Counts:
     return total
 
 
+def web_tests() -> Counts:
+    """The page: the compiler's check of types is one test, then its unit tests."""
+    if not (ROOT / "web/node_modules").is_dir():
+        print("web: web/node_modules is missing, nothing was run; run tools/bootstrap.sh web")
+        return Counts(failed=1)
+    typed = run(["npm", "--prefix", "web", "run", "--silent", "check"]) == 0
+    command = ["node", "web/tools/test.mjs"]
+    print("$", " ".join(command), flush=True)
+    done = subprocess.run(command, cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    found = {name: int(count)
+             for name, count in re.findall(r"^# (pass|fail|skipped) (\d+)$", done.stdout, re.M)}
+    if done.returncode != 0:
+        print(done.stdout, end="", flush=True)
+    counts = Counts(found.get("pass", 0), found.get("fail", 0), found.get("skipped", 0))
+    if done.returncode != 0 and counts.failed == 0:
+        counts.failed = 1
+    counts.add(Counts(passed=1) if typed else Counts(failed=1))
+    return counts
+
+
 def golden_tests() -> Counts:
     """Runs tests/golden/run.py, which ends with a summary line of the same form as ours."""
     command = [sys.executable, "tests/golden/run.py"]
@@ -286,6 +307,7 @@ def checks() -> Counts:
 def suites(quick: bool) -> dict[str, Callable[[], Counts]]:
     """The suites by name, in the order they run: quick answers first."""
     table: dict[str, Callable[[], Counts]] = {"checks": checks}
+    table["web"] = web_tests
     table["release"] = lambda: unit_tests("release")
     if (ROOT / "tests/golden/run.py").exists():
         table["golden"] = golden_tests

@@ -17,11 +17,11 @@
 namespace plumbline::cli {
 namespace {
 
-struct MergeArguments {
+struct FreeBenchmarkArguments {
   std::string data, output;
 };
 
-Status RunPerturbationMerge(const MergeArguments& arguments) {
+Status RunPerturbationMerge(const FreeBenchmarkArguments& arguments) {
   PL_TRY_ASSIGN(const PerturbationReport report,
                 MergePerturbations(arguments.data, arguments.output));
   Print(fmt::format("{}\n  {} of {}\n  written: {}\n", OneLine(report.answer),
@@ -34,7 +34,7 @@ Status RunPerturbationMerge(const MergeArguments& arguments) {
 }  // namespace
 
 void AddFreeBenchmarkCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<MergeArguments>();
+  const auto arguments = std::make_shared<FreeBenchmarkArguments>();
   CLI::App* group = app.add_subcommand(
       "free_benchmark", "Look at the results of a perturbation check (task free_benchmark).");
   group->require_subcommand(1);

@@ -15,6 +15,7 @@
 #include "bind_monitor.h"
 #include "bind_precheck.h"
 #include "bind_rows.h"
+#include "bind_view.h"
 #include "bind_watch.h"
 #include "compare/compare_training.h"
 #include "errors.h"
@@ -247,6 +248,7 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindConfigPacks(m);
   plumbline::python::BindGraphDumps(m);
   plumbline::python::BindMonitor(m);
+  plumbline::python::BindView(m);
   plumbline::python::BindWatch(m);
   plumbline::python::BindPrecheck(m);
 }

@@ -3,7 +3,7 @@
 This package imports no framework, and nothing native before it is asked for: the executors of a
 pre-check live in it too. `plumbline.pytorch` holds the recorder for PyTorch;
 `compare()` answers where two recordings part, `precheck()` which calls of one a device computes
-wrong.
+wrong; `view()` shows recordings in a notebook.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plumbline.precheck_result import PrecheckResult, precheck
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
+    from plumbline.viewer import View, view
     from plumbline.watch.csv2tb import csv2tensorboard_by_step
     from plumbline.watch.grad_comparator import GradComparator
     from plumbline.watch.trainer_monitor_v2 import TrainerMonitorV2
@@ -35,11 +36,13 @@ __all__ = [
     "RanksResult",
     "TrainerMonitorV2",
     "UnsupportedError",
+    "View",
     "compare",
     "compare_ranks",
     "compare_training",
     "csv2tensorboard_by_step",
     "precheck",
+    "view",
 ]
 
 # Name -> the module that has it.
@@ -54,11 +57,13 @@ _LAZY = {
     "RanksResult": "plumbline.rank_comparison",
     "TrainerMonitorV2": "plumbline.watch.trainer_monitor_v2",
     "UnsupportedError": "plumbline._core",
+    "View": "plumbline.viewer",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",
     "csv2tensorboard_by_step": "plumbline.watch.csv2tb",
     "precheck": "plumbline.precheck_result",
+    "view": "plumbline.viewer",
 }
 
 

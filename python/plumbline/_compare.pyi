@@ -494,3 +494,20 @@ class PrecheckReport:
 
 def run_precheck(options: PrecheckOptions) -> PrecheckReport:
     """Runs every recorded call again; writes the csv files."""
+
+class ValueReader:
+    """Answers about the elements of tensor files."""
+
+    def __init__(self) -> None: ...
+
+    def ask(self, target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, what: str, parameters: Mapping[str, str] = {}) -> str:
+        """The JSON text of an answer; an empty path is no side."""
+
+class TrendDatabase:
+    """A .trend.db, opened read-only."""
+
+    @staticmethod
+    def open(path: str | bytes | os.PathLike) -> TrendDatabase: ...
+
+    def ask(self, question: str, parameters: Mapping[str, str] = {}, against: TrendDatabase | None = None) -> str:
+        """The JSON text of an answer."""

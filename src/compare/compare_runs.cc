@@ -479,7 +479,8 @@ Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newes
       return report::WriteResultJson(comparison, path);
     case ReportFormat::kHtml: {
       const std::optional<explain::Evidence> evidence = explain::SampleEvidence(comparison);
-      const report::HtmlPart part{"", &comparison, evidence ? &*evidence : nullptr};
+      const report::HtmlPart part{
+          .label = {}, .comparison = &comparison, .evidence = evidence ? &*evidence : nullptr};
       return report::WriteHtml({&part, 1}, path);
     }
     case ReportFormat::kJsonl:

@@ -13,6 +13,7 @@
 #include "base/process/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "verdict/call_rows.h"
 #include "verdict/rightly_different.h"
 
 namespace plumbline::compare {
@@ -178,24 +179,14 @@ void CountNan(Comparison& comparison) {
                   count == 1 ? "" : fmt::format(", the first of {} such values", count)));
 }
 
-bool LacksData(const ComparedRow& row) {
-  static constexpr auto kMissing = std::to_array<std::string_view>(
-      {"no-data", "shape-differs", "structure-differs", verdict::kFollowsFlip});
-  return std::ranges::count(kMissing, row.reason.view()) > 0;
-}
-
 }  // namespace
-
-bool IsMissingValue(const ComparedRow& row) {
-  return LacksData(row) || measure::IsNanOnBoth(row);
-}
 
 void CountRows(Comparison& comparison) {
   bool any_nan = false;
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
     if (!comparison.calls[row.call].paired()) continue;
-    if (LacksData(row)) ++comparison.counts.missing_values;
+    if (verdict::LacksData(row)) ++comparison.counts.missing_values;
     any_nan = any_nan || measure::IsNanOnBoth(row);
   }
   if (any_nan) CountNan(comparison);

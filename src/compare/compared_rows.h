@@ -32,10 +32,6 @@ void CountRows(Comparison& comparison);
 // Parts of calls that only one of two recordings was asked to keep (`data_mode`): they have nothing
 // to be compared with, and are no difference of the models.
 
-// Whether a row of a paired call says nothing because one side has no or other data, or both have
-// NaN: such rows count as missing values.
-bool IsMissingValue(const ComparedRow& row);
-
 // What one side alone recorded of one call: its inputs or its results.
 struct LeftOutPart {
   std::string call;

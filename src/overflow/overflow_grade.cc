@@ -276,18 +276,6 @@ void AddRankGrades(const RankGrades& rank, json::Document& out) {
 
 }  // namespace
 
-std::string_view OverflowLevelName(OverflowLevel level) {
-  switch (level) {
-    case OverflowLevel::kMedium:
-      return "medium";
-    case OverflowLevel::kHigh:
-      return "high";
-    case OverflowLevel::kCritical:
-      break;
-  }
-  return "critical";
-}
-
 std::string_view OverflowSceneText(OverflowScene scene) {
   switch (scene) {
     case OverflowScene::kProduced:

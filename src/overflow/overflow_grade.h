@@ -13,12 +13,9 @@
 #include "load/rank_directories.h"
 #include "plumbline/record.h"
 #include "plumbline/result.h"
+#include "record/overflow_level.h"
 
 namespace plumbline {
-
-enum class OverflowLevel : uint8_t { kMedium, kHigh, kCritical };
-inline constexpr size_t kOverflowLevels = 3;
-std::string_view OverflowLevelName(OverflowLevel level);
 
 // What made the level. An anomaly is a Max, Min or Mean that is NaN or infinite.
 enum class OverflowScene : uint8_t {

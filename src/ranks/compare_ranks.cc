@@ -81,7 +81,7 @@ class RankWork {
     for (size_t i = 0; i < report.ranks.size(); ++i) {
       if (report.ranks[i].pair.paired()) todo_.push_back(i);
     }
-    if (!todo_.empty()) page_rows_ = report::kHtmlRows / todo_.size();
+    page_bytes_ = report::HtmlShare(todo_.size());
   }
 
   // A value that another rank sent and that is within noise there is within noise where it arrives:
@@ -314,8 +314,8 @@ class RankWork {
   }
 
   [[nodiscard]] RankWorkFacts StoredWork(const compare::StepsFound& before) const {
-    return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr,
-            before.steps,          before.gap, AreAllStepsShown()};
+    return {options_.diff_analyze, page_bytes_, options_.training ? &*options_.training : nullptr,
+            before.steps,          before.gap,  AreAllStepsShown()};
   }
 
   // The result files of this run's first look at the rank.
@@ -359,9 +359,10 @@ class RankWork {
 
   Status WritePagePart(const ComparedRank& rank, const Comparison& comparison) const {
     const std::optional<explain::Evidence> evidence = explain::SampleEvidence(comparison);
-    const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr};
+    const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr,
+                                rank.pair.step, rank.pair.rank()};
     PL_TRY(MakeDirectories(std::string(DirectoryOf(rank.page_path))));
-    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows_), false);
+    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_bytes_), false);
   }
 
   const CompareRanksOptions& options_;
@@ -369,7 +370,7 @@ class RankWork {
   RanksReport& report_;
   std::vector<size_t> todo_;                 // of this round
   std::vector<std::vector<size_t>> chains_;  // the same, what one thread does in turn
-  size_t page_rows_ = 0;                     // of each rank, in every round
+  size_t page_bytes_ = 0;                    // of each rank, in every round
   int threads_per_rank_ = 1;
   std::mutex mutex_;
   size_t next_ = 0;  // chain; guarded by mutex_

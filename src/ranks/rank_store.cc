@@ -113,7 +113,7 @@ RankStore::RankStore(std::string directory, const load::RankPair& pair,
       std::ranges::find(options.formats, ReportFormat::kHtml) != options.formats.end();
   if (has_page) page_path_ = stem + ".page";
   std::string facts = work.with_verdicts ? "verdicts\n" : "";
-  if (has_page) facts += fmt::format("{} {} rows\n", pair.label(), work.page_rows);
+  if (has_page) facts += fmt::format("{} {} bytes, form 2\n", pair.label(), work.page_bytes);
   if (work.training != nullptr) AppendTraining(*work.training, facts);
   AppendOptions(options, facts);
   AppendRank(*pair.target, facts);

@@ -21,7 +21,7 @@ namespace plumbline::ranks {
 // What decides the results of a rank besides its inputs and the options of its comparison.
 struct RankWorkFacts {
   bool with_verdicts = false;  // the files of diff_analyze.h belong to it
-  size_t page_rows = 0;        // how many rows of this rank the page over all ranks shows
+  size_t page_bytes = 0;       // what this rank may take of the page over all ranks
   const match::TrainingRules* training = nullptr;  // null: the calls pair by name
   std::span<const compare::StepPair> before{};     // the steps that it is judged behind
   std::string_view gap{};                          // StepsFound::gap

@@ -299,8 +299,6 @@ namespace plumbline::report {
 
 namespace {
 
-using sqlite_table::Cell;
-
 // The first columns are declared in full; the rest are values, each of which keeps its own type.
 constexpr std::string_view kRowsHead =
     "CREATE TABLE rows (row INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls(call), "
@@ -319,7 +317,9 @@ std::string Schema(const std::vector<CellColumn>& columns) {
          ");CREATE VIEW wrong AS SELECT * FROM rows WHERE verdict IN ('suspicious', 'broken');";
 }
 
-Cell TextOrNull(std::string_view text) { return text.empty() ? Cell() : Cell(text); }
+sqlite_table::Cell CallText(std::string_view text) {
+  return text.empty() ? sqlite_table::Cell() : sqlite_table::Cell(text);
+}
 
 Status AddFacts(const Comparison& comparison, sqlite_table::Writer& writer) {
   PL_TRY(writer.Begin("facts", 2));
@@ -336,7 +336,7 @@ Status AddFacts(const Comparison& comparison, sqlite_table::Writer& writer) {
       {"summary", summary},
   }};
   for (const auto& [name, value] : facts) {
-    PL_TRY(writer.Add(std::array<Cell, 2>{name, value}));
+    PL_TRY(writer.Add(std::array<sqlite_table::Cell, 2>{name, value}));
   }
   return {};
 }
@@ -351,10 +351,10 @@ Status AddCalls(const Comparison& comparison, sqlite_table::Writer& writer) {
     for (size_t i = begin; i < end; ++i) {
       const ComparedCall& call = comparison.calls[i];
       const std::string stack = stacks.Of(i);
-      rows.Add(std::to_array<Cell>({static_cast<int64_t>(i), TextOrNull(call.target_name),
-                                    TextOrNull(call.golden_name), VerdictName(call.verdict),
-                                    TextOrNull(call.unmatched_reason),
-                                    TextOrNull(call.unmatched_detail), TextOrNull(stack)}));
+      rows.Add(std::to_array<sqlite_table::Cell>(
+          {static_cast<int64_t>(i), CallText(call.target_name), CallText(call.golden_name),
+           VerdictName(call.verdict), CallText(call.unmatched_reason),
+           CallText(call.unmatched_detail), CallText(stack)}));
     }
   };
   return writer.AddLong("calls", comparison.calls.size(), pack);

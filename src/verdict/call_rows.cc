@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -13,6 +14,7 @@
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "record/value.h"
+#include "verdict/rightly_different.h"
 
 namespace plumbline::verdict {
 
@@ -209,6 +211,16 @@ const ComparedRow* ParameterGradients::Of(const ComparedRow& read) const {
     }
   }
   return nullptr;
+}
+
+bool LacksData(const ComparedRow& row) {
+  static constexpr auto kMissing = std::to_array<std::string_view>(
+      {"no-data", "shape-differs", "structure-differs", kFollowsFlip});
+  return std::ranges::count(kMissing, row.reason.view()) > 0;
+}
+
+bool IsMissingValue(const ComparedRow& row) {
+  return LacksData(row) || measure::IsNanOnBoth(row);
 }
 
 }  // namespace plumbline::verdict

@@ -94,6 +94,12 @@ bool MayActUnseen(const ComparedRow& argument, std::string_view name,
 bool IsRunningStatistic(const ComparedRow& row, std::string_view name,
                         std::span<const ComparedRow> rows);
 
+// Whether a row says nothing because one side has no or other data.
+bool LacksData(const ComparedRow& row);
+// Whether a row of a paired call says nothing because one side has no or other data, or both have
+// NaN: such rows count as missing values.
+bool IsMissingValue(const ComparedRow& row);
+
 // In which order the calls of a comparison came to be.
 
 // Indices into Comparison::calls, each once. Recorded order, but for gradients of parameters, which

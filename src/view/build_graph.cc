@@ -9,8 +9,9 @@
 #include "base/file/file.h"
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
+#include "overflow/overflow_grade.h"
 #include "record/run_files.h"
-#include "view/recomputed_layers.h"
+#include "tree/recomputed_layers.h"
 
 namespace plumbline::view {
 namespace {
@@ -125,7 +126,8 @@ Result<std::optional<std::string>> TensorDirectory(const std::string& directory,
   return std::optional(JoinPath(own, run_files::kTensorDirectory));
 }
 
-FramesOf FramesIn(const std::unordered_map<std::string_view, const std::vector<std::string>*>& by) {
+tree::FramesOf FramesIn(
+    const std::unordered_map<std::string_view, const std::vector<std::string>*>& by) {
   return [&by](std::string_view name) -> const std::vector<std::string>* {
     const auto found = by.find(name);
     return found == by.end() ? nullptr : found->second;
@@ -135,7 +137,7 @@ FramesOf FramesIn(const std::unordered_map<std::string_view, const std::vector<s
 void PlaceLayers(const dump_json::StackTable& stacks, bool is_mindspore, ModelGraph& graph) {
   std::unordered_map<std::string_view, const std::vector<std::string>*> by_name;
   for (const auto& [name, frames] : stacks) by_name.emplace(name, &*frames);
-  PlaceRecomputedLayers(is_mindspore, FramesIn(by_name), graph);
+  tree::PlaceRecomputedLayers(is_mindspore, FramesIn(by_name), graph);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/process/parallel.h"
 #include "base/text/json.h"
-#include "overflow/overflow_grade.h"
+#include "record/overflow_level.h"
 
 namespace plumbline::view {
 namespace {

@@ -71,16 +71,15 @@ Result<GraphFileReport> WriteMergedGraphFiles(const std::string& target, const s
   const bool is_pair = !golden.empty();
   PL_TRY(CheckOptions(options));
   PL_TRY_ASSIGN(const std::vector<ParallelLayout> layouts, LayoutsOf(parallel, is_pair));
-  PL_TRY_ASSIGN(const ScratchDirectory scratch,
-                ScratchDirectory::Make(options.output_dir, "merge"));
+  PL_TRY_ASSIGN(const auto scratch, ScratchDirectory::MakeIn(options.output_dir, ".merge"));
   MergeRequest request{target, layouts.front()};
   request.filter = options.filter;
-  request.output_dir = JoinPath(scratch.path(), "target");
+  request.output_dir = JoinPath(scratch->path(), "target");
   PL_TRY(CheckRanks(request));
   MergeRequest other{golden, layouts.back(), "golden"};
   other.filter = options.filter;
   if (is_pair) {
-    other.output_dir = JoinPath(scratch.path(), "golden");
+    other.output_dir = JoinPath(scratch->path(), "golden");
     PL_TRY(CheckRanks(other));
     PL_TRY(CheckReplicas(layouts.front(), layouts.back()));
   }

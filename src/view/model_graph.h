@@ -1,97 +1,24 @@
-// A recording as a tree of modules and the APIs called in them, as a viewer of graphs shows it.
+// The trees of recordings (tree/model_graph.h) under the names that this room has for them.
 
 #ifndef PLUMBLINE_VIEW_MODEL_GRAPH_H_
 #define PLUMBLINE_VIEW_MODEL_GRAPH_H_
 
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
-#include "formats/json/dump_json.h"
-#include "formats/json/vis_record.h"
-#include "overflow/overflow_grade.h"
-#include "view/node_values.h"
+#include "tree/model_graph.h"
 
 namespace plumbline::view {
 
-using vis::NodeType;
-
-inline constexpr std::string_view kRootName = "DefaultModel";
-
-// By the first part of a name; what no rule knows is a module.
-NodeType NodeTypeOf(std::string_view name);
-
-// One direction of one call of a module or API, or a group of such.
-struct Node {
-  std::string name;
-  NodeType type = NodeType::kModule;
-  Node* parent = nullptr;         // null: the root
-  std::vector<Node*> children{};  // in order of recording
-  int64_t micro_step = 0;
-  size_t order = 0;  // children before parents, the root last
-  size_t stack = 0;  // of ModelGraph::stacks
-  NodeValues values{};
-  std::optional<OverflowLevel> overflow{};
-  std::vector<std::string> merge{};  // of several ranks: which and how, a line each
-  bool is_repaired = false;    // it stands below another parent than construct.json says
-  bool is_recomputed = false;  // a layer that ran again, moved to where it ran
-  // Of a comparison.
-  Node* partner = nullptr;  // of the other graph
-  std::optional<vis::Level> level{};
-  std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
-};
-
-// The tree and what it was read from. Owns its nodes, which stay where they are. Move-only.
-struct ModelGraph {
-  ModelGraph() = default;
-  ModelGraph(ModelGraph&&) = default;
-  ModelGraph& operator=(ModelGraph&&) = default;
-
-  std::deque<Node> nodes;  // the root, then in order of first mention
-  std::unordered_map<std::string_view, Node*> by_name;
-  std::vector<std::string> stacks;  // JSON lists of frames, each once; the first is empty
-  int64_t micro_steps = 1;
-  std::vector<std::string> notes;  // what was not as a recorder writes it, one sentence each
-
-  [[nodiscard]] Node& root() { return nodes.front(); }
-  [[nodiscard]] const Node& root() const { return nodes.front(); }
-  [[nodiscard]] Node* Find(std::string_view name) const;
-  // The node of that name, new and without parent if there is none.
-  Node& Obtain(std::string_view name);
-  // The same, as the last child of `parent` unless it has a parent or is `parent` itself.
-  Node& Attach(std::string_view name, Node& parent);
-};
-
-// The tree that construct.json describes, with what recorders get wrong repaired: a backward call
-// without parent, or below a sibling whose hook did not fire, goes below the backward call of its
-// forward call's parent; parents that are no entries themselves, and circles, go to the top level,
-// with a note.
-ModelGraph BuildTree(const dump_json::CallTree& calls);
-
-// Entries of parameter gradients (`names`, of dump.json) that the tree lacks become children of the
-// last backward call of their module.
-void AddParameterGradients(const std::vector<std::string>& names, ModelGraph& graph);
-
-// Two or more APIs in a row on the top level become one node "Apis_Between_Modules.{k}".
-void CollectApis(ModelGraph& graph);
-
-// The micro step of every node, and their number: as counted by the recorder, otherwise a new one
-// begins with the first forward module behind a backward one. `calls`: as of BuildTree().
-void NumberMicroSteps(const dump_json::CallTree& calls, ModelGraph& graph);
-
-// Of a node and all below it.
-void SetMicroStep(int64_t micro_step, Node& top);
-
-// Fills Node::order and returns the nodes in it.
-std::vector<Node*> NodesInOrder(ModelGraph& graph);
-
-// The names from the root down to `node`.
-std::vector<std::string_view> PathTo(const Node& node);
+using tree::AddParameterGradients;
+using tree::BuildTree;
+using tree::CollectApis;
+using tree::kRootName;
+using tree::ModelGraph;
+using tree::Node;
+using tree::NodesInOrder;
+using tree::NodeType;
+using tree::NodeTypeOf;
+using tree::NumberMicroSteps;
+using tree::PathTo;
+using tree::SetMicroStep;
 
 }  // namespace plumbline::view
 

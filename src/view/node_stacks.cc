@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
 namespace plumbline::view {
 namespace {
@@ -82,9 +82,9 @@ class StackTexts {
 }  // namespace
 
 std::optional<std::string> SourceOfFrames(std::string_view name) {
-  const auto parts = ParseDirected(name);
-  if (parts && !parts->is_forward()) return parts->Turned(kForward, "0");
-  return ForwardOf(name);
+  const auto parts = tree::ParseDirected(name);
+  if (parts && !parts->is_forward()) return parts->Turned(tree::kForward, "0");
+  return tree::ForwardOf(name);
 }
 
 void AddStacks(const dump_json::StackTable& frames, StackForm form, ModelGraph& graph) {

@@ -45,10 +45,9 @@ ResultFiles::ResultFiles(const GraphFileOptions& options, const std::string& tar
                          const std::string& golden, bool has_many)
     : options_(options),
       target_(AbsoluteOr(options.sources.target.empty() ? target : options.sources.target)),
-      golden_(golden.empty() ? golden
-                             : AbsoluteOr(options.sources.golden.empty()
-                                              ? golden
-                                              : options.sources.golden)),
+      golden_(golden.empty()
+                  ? golden
+                  : AbsoluteOr(options.sources.golden.empty() ? golden : options.sources.golden)),
       is_pair_(!golden.empty()),
       has_many_(has_many) {
   if (options.resumes) {

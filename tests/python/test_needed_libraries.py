@@ -1,5 +1,5 @@
 """What does not need a library does not load it: only work on .h5 files loads the module that needs
-HDF5, and what is loaded into a training brings nothing of the analysis."""
+HDF5, only `plumb view` the one that needs the HTTP library, and what is loaded into a training brings nothing of the analysis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def needed(program: Path) -> str:
 
 
 def test_the_program_does_not_load_the_library() -> None:
-    assert "libsqlite3" in needed(PLUMB) and "hdf5" not in needed(PLUMB)
+    assert "libsqlite3" in needed(PLUMB)
+    for library in ("hdf5", "httplib", "ssl", "brotli"):
+        assert library not in needed(PLUMB), library
 
 
 @pytest.mark.parametrize("pattern", ["_core*.so", "libplumbline_receiver.so"])
@@ -52,6 +54,15 @@ def test_a_missing_module_is_one_clear_error(name: str, alone: Path) -> None:
     assert line.startswith(f"{program}: .h5 files: the part of plumb that reads them cannot be ")
     assert "(plumb_hdf5-" in line and line.endswith("Install plumbline and the HDF5 library again")
     assert sorted(path.name for path in alone.parent.iterdir()) == ["a.h5", "plumb"]
+
+
+def test_the_page_without_its_module_is_one_clear_error(alone: Path) -> None:
+    (alone.parent / "dump.json").write_text('{"task": "statistics", "data": {}}')
+    done = subprocess.run([alone, "view", alone.parent], capture_output=True, text=True)
+    assert done.returncode == 4 and not done.stdout, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("plumb view: the page: the part of plumb that serves it cannot be ")
+    assert "(plumb_view-" in line and line.endswith("the library cpp-httplib again")
 
 
 def test_help_needs_no_module(alone: Path) -> None:

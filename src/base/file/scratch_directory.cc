@@ -1,34 +1,31 @@
 #include "base/file/scratch_directory.h"
 
+#include <stdlib.h>
+
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
-#include <system_error>
 
 #include "base/file/file.h"
 
 namespace plumbline {
 
-Result<ScratchDirectory> ScratchDirectory::Make(const std::string& parent,
-                                                const std::string& name) {
+Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(std::string_view name) {
+  std::error_code problem;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(problem);
+  return MakeIn(problem ? "/tmp" : parent.string(), name);
+}
+
+Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::MakeIn(const std::string& parent,
+                                                                   std::string_view name) {
   PL_TRY(MakeDirectories(parent));
-  const std::string ending = ".tmp";
-  std::string path = JoinPath(parent, "." + name + "-XXXXXX" + ending);
-  // There is no version of mkdtemp() with an ending that every system has: the name is made of the
-  // one that it found.
-  std::string free_name = path.substr(0, path.size() - ending.size());
-  if (::mkdtemp(free_name.data()) == nullptr) return ErrnoError(errno, parent, "make a directory");
-  path = free_name + ending;
-  if (Status renamed = RenameFile(free_name, path); !renamed) {
-    std::error_code ignored;
-    std::filesystem::remove(free_name, ignored);
-    return renamed.error();
+  std::string path = JoinPath(parent, std::string(name) + "-XXXXXX");
+  if (::mkdtemp(path.data()) == nullptr) {
+    return Error(ErrorCode::kIo, ErrnoError(errno, path, "make a directory").message());
   }
-  return ScratchDirectory(std::move(path));
+  return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(std::move(path)));
 }
 
 ScratchDirectory::~ScratchDirectory() {
-  if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

@@ -1,30 +1,33 @@
-// A directory for files that are needed for a while.
+// A directory for files that nobody needs longer than the program runs.
 
 #ifndef PLUMBLINE_BASE_FILE_SCRATCH_DIRECTORY_H_
 #define PLUMBLINE_BASE_FILE_SCRATCH_DIRECTORY_H_
 
+#include <memory>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "plumbline/result.h"
 
 namespace plumbline {
 
-// A new, empty, hidden directory of mode 0700 that goes with all that is in it when this ends; a
-// killed process leaves it. Move-only.
+// New and empty, for this user alone; removed with all that is in it.
 class ScratchDirectory {
  public:
-  // `.{name}-XXXXXX.tmp` in `parent`, which is made. kIo.
-  static Result<ScratchDirectory> Make(const std::string& parent, const std::string& name);
-  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
+  // Called "{name}-" and six more characters, below $TMPDIR or /tmp. kIo.
+  static Result<std::unique_ptr<ScratchDirectory>> Make(std::string_view name);
+  // The same below `parent`, which is made: for what may be too large for there.
+  static Result<std::unique_ptr<ScratchDirectory>> MakeIn(const std::string& parent,
+                                                          std::string_view name);
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   ~ScratchDirectory();
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;  // empty when moved from
+  std::string path_;
 };
 
 }  // namespace plumbline

@@ -154,6 +154,13 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
+std::vector<std::string> LinesIn(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.empty()) return {};
+  const std::vector<std::string_view> lines = SplitAt(text, '\n');
+  return {lines.begin(), lines.end()};
+}
+
 std::string_view Trimmed(std::string_view text, std::string_view blanks) {
   const size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};

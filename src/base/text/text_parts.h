@@ -57,6 +57,8 @@ std::string NearestText(std::string_view word, std::span<const std::string> know
 
 // The parts between `mark`s, borrowed from `text`; at least one, which may be empty.
 std::vector<std::string_view> SplitAt(std::string_view text, char mark);
+// The lines of `text` without their ends; none of an empty text.
+std::vector<std::string> LinesIn(std::string_view text);
 
 // Without the bytes of `blanks` at both ends, borrowed from `text`.
 std::string_view Trimmed(std::string_view text, std::string_view blanks = " \t\r\n");

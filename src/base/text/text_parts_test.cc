@@ -118,6 +118,12 @@ TEST(TextParts, NumbersBehindAPrefix) {
   EXPECT_EQ(NaturalAfter("rank", "rank-3"), std::nullopt);
 }
 
+TEST(LinesIn, EndsBelongToLines) {
+  EXPECT_EQ(LinesIn(""), std::vector<std::string>{});
+  EXPECT_EQ(LinesIn("a"), std::vector<std::string>{"a"});
+  EXPECT_EQ(LinesIn("a\n\nb\n"), (std::vector<std::string>{"a", "", "b"}));
+}
+
 }  // namespace
 
 }  // namespace plumbline

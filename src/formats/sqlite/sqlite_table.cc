@@ -53,19 +53,16 @@ Result<Database> Database::OpenToRead(const std::string& path) {
   return result;
 }
 
-Result<Database> Database::OpenUnchanging(const std::string& path) {
-  // A URI, in which these characters mean something.
-  PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
-  std::string uri = "file:";
-  for (const char c : absolute) {
-    if (c == '%' || c == '?' || c == '#') {
-      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    } else {
-      uri += c;
-    }
-  }
+Result<Database> Database::OpenImmutable(const std::string& path) {
   Database result(path, "read");
-  PL_TRY(result.Open(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI));
+  PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
+  std::string address = "file://";
+  for (const char letter : absolute) {
+    const bool has_meaning = letter == '%' || letter == '?' || letter == '#';
+    address += has_meaning ? fmt::format("%{:02X}", letter) : std::string(1, letter);
+  }
+  address += "?immutable=1";
+  PL_TRY(result.Open(address, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI));
   return result;
 }
 

@@ -40,9 +40,9 @@ class Database {
   static Result<Database> OpenShared(const std::string& path);
   // One that others may write meanwhile; nothing is written.
   static Result<Database> OpenToRead(const std::string& path);
-  // One that nobody writes: without locks, and with nothing made beside it, so that it may lie in a
-  // read-only directory.
-  static Result<Database> OpenUnchanging(const std::string& path);
+  // One that nobody writes: no lock is taken and no file made beside it, so that it may lie where
+  // nothing can be written. What another program changes meanwhile leads to wrong answers.
+  static Result<Database> OpenImmutable(const std::string& path);
 
   // For SQLITE_OK, SQLITE_ROW and SQLITE_DONE success.
   [[nodiscard]] Status Check(int code) const;

@@ -166,7 +166,7 @@ Status Writer::CopyRows(sqlite::Database& from, const std::string& query,
 }
 
 Status Writer::Copy(const std::string& from, int64_t step, int64_t rank) {
-  PL_TRY_ASSIGN(sqlite::Database source, sqlite::Database::OpenUnchanging(from));
+  PL_TRY_ASSIGN(sqlite::Database source, sqlite::Database::OpenImmutable(from));
   const std::string where = fmt::format("WHERE step = {} AND rank = {}", step, rank);
   PL_TRY(
       CopyRows(source,

@@ -72,7 +72,7 @@ class DbSource : public vis::Source {
  public:
   static Result<std::unique_ptr<vis::Source>> Open(const std::string& path) {
     PL_TRY(CheckFinished(path));
-    PL_TRY_ASSIGN(sqlite::Database database, sqlite::Database::OpenUnchanging(path));
+    PL_TRY_ASSIGN(sqlite::Database database, sqlite::Database::OpenImmutable(path));
     auto source = std::make_unique<DbSource>(path, std::move(database));
     PL_TRY(source->CheckTables());
     PL_TRY(source->ReadConfig());

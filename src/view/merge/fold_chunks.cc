@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/json/dump_json.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 #include "view/merge/layer_names.h"
 
 namespace plumbline::view {

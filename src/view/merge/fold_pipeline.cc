@@ -15,7 +15,7 @@
 
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 #include "view/merge/fold_chunks.h"
 #include "view/merge/layer_names.h"
 #include "view/merge/merged_values.h"
@@ -29,7 +29,7 @@ using Parts = std::vector<Part*>;
 using PassKey = std::pair<bool, std::string>;  // is forward, call number
 
 std::optional<PassKey> PassOf(const Part& part) {
-  const auto directed = part.is_module() ? ParseDirected(part.name) : std::nullopt;
+  const auto directed = part.is_module() ? tree::ParseDirected(part.name) : std::nullopt;
   if (!directed) return std::nullopt;
   return PassKey(directed->is_forward(), std::string(directed->number));
 }
@@ -143,7 +143,7 @@ class PipelineFolder {
   // One name, other layers. A layer that is NaN all over looks alike on every rank.
   [[nodiscard]] bool IsSplit(Part& part, const DifferingTensors& differing) const {
     if (!differing.inputs.empty() && !differing.outputs.empty()) return true;
-    if (const auto forward = ForwardOf(part.name)) {
+    if (const auto forward = tree::ForwardOf(part.name)) {
       const Part* const twin = main_.Find(*forward);
       if (twin != nullptr && twin->is_split) return true;
     }
@@ -154,7 +154,8 @@ class PipelineFolder {
     const bool is_forward = IsForward(part.name);
     const auto& behind = is_forward ? differing.outputs : differing.inputs;
     const auto& before = is_forward ? differing.inputs : differing.outputs;
-    // A module that differs at both ends, and is none around layers, is not one module of all ranks.
+    // A module that differs at both ends, and is none around layers, is not one module of all
+    // ranks.
     if (behind.empty() || (!before.empty() && !around_layers_.contains(&part))) return;
     TakeMember(is_forward ? dump_json::kOutput : dump_json::kInput, last, part);
     part.merge.push_back(fmt::format("{} of rank {}, the last of the pipeline [{}]",
@@ -308,7 +309,7 @@ class PipelineFolder {
 
   const std::span<RankTree* const> stages_;
   RankTree& main_;
-  std::unordered_map<int64_t, size_t> stage_of_;  // by rank
+  std::unordered_map<int64_t, size_t> stage_of_;   // by rank
   std::unordered_set<const Part*> around_layers_;  // modules of the first rank
   Parts receivers_;  // what got parts of other ranks, in the order of the first
   std::unordered_set<const Part*> known_receivers_;

@@ -117,7 +117,8 @@ TEST(FoldPipeline, LayersThatAreNaNAllOverAreStillOthers) {
   std::vector<RankTree> trees = Stages(2);
   for (RankTree& tree : trees) {
     for (Part& part : tree.parts) {
-      for (auto& [key, value] : part.members) value.As<ValueList>()->front() = TensorOf(std::nan(""));
+      for (auto& [key, value] : part.members)
+        value.As<ValueList>()->front() = TensorOf(std::nan(""));
     }
   }
   FoldPipeline(PointersTo(trees), 1);
@@ -174,13 +175,13 @@ TEST(FoldPipeline, ChunksOfAnInterleavedPipelineBecomeOne) {
   Names forward, backward;
   for (int i = 0; i < 4; ++i) {
     forward.push_back(fmt::format("Module.0.block.layers.{}.Layer.forward.0", i));
-    backward.insert(backward.begin(),
-                    fmt::format("Module.0.block.layers.{}.Layer.backward.0", i));
+    backward.insert(backward.begin(), fmt::format("Module.0.block.layers.{}.Layer.backward.0", i));
   }
   forward.push_back("Module.0.head.Linear.forward.0");
   EXPECT_EQ(NamesBelow(*main.Find(block)), forward);
   EXPECT_EQ(NamesBelow(*main.Find(name(0, "block.Block.backward.0"))), backward);
-  EXPECT_EQ(NamesBelow(*main.Find(forward[3])), Names{"Module.0.block.layers.3.fc.Linear.forward.0"});
+  EXPECT_EQ(NamesBelow(*main.Find(forward[3])),
+            Names{"Module.0.block.layers.3.fc.Linear.forward.0"});
   // The numbers tell that the order is that of execution.
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(MaxAt(*main.Find(forward[static_cast<size_t>(i)]), "input.0"), 10 * i + 1);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 #include "view/merge/fold_pipeline.h"
 #include "view/merge/merged_values.h"
 
@@ -33,7 +33,7 @@ bool IsDistributed(const Part& part) { return part.name.starts_with("Distributed
 
 // The class of a module's call in that direction; empty for others.
 std::string_view ClassIn(std::string_view name, std::string_view direction) {
-  const auto directed = ParseDirected(name);
+  const auto directed = tree::ParseDirected(name);
   if (!directed || directed->direction != direction) return {};
   return directed->stem.substr(directed->stem.rfind('.') + 1);
 }
@@ -138,8 +138,8 @@ class TensorFolder {
 
   void ReplaceSums(Part& part) {
     if (!part.is_module()) return;
-    const bool holds_sums = Contains(ClassIn(part.name, kForward), kRow) ||
-                            Contains(ClassIn(part.name, kBackward), kColumn);
+    const bool holds_sums = Contains(ClassIn(part.name, tree::kForward), kRow) ||
+                            Contains(ClassIn(part.name, tree::kBackward), kColumn);
     if (!holds_sums) return;
     std::vector<Part*> reduces;
     for (Part* const child : part.children) {
@@ -228,7 +228,7 @@ class TensorFolder {
 
   void MergeBetween(Part& column) {
     if (!column.is_module() || column.is_merged || column.parent == nullptr) return;
-    if (!Contains(ClassIn(column.name, kForward), kColumn)) return;
+    if (!Contains(ClassIn(column.name, tree::kForward), kColumn)) return;
     const std::vector<Part*>& siblings = column.parent->children;
     const auto first = std::ranges::find(siblings, &column);
     const auto is_row = [](const Part* part) { return Contains(part->name, kRow); };

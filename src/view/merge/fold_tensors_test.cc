@@ -119,7 +119,8 @@ TEST(FoldTensors, PartsOfAScatteredSumAreMerged) {
     Part& reduce = *tree.Find("Distributed.reduce_scatter_tensor.0.forward");
     auto& inputs = *reduce.members[0].second.As<ValueList>();
     inputs.insert(inputs.begin(), TensorOf(0));
-    reduce.members[1].second.As<ValueList>()->front() = TensorOf(7 + static_cast<double>(tree.rank));
+    reduce.members[1].second.As<ValueList>()->front() =
+        TensorOf(7 + static_cast<double>(tree.rank));
   }
   FoldTensors(PointersTo(trees), {{0, 1}});
   Part& matmul = *trees[0].Find("Torch.matmul.1.forward");
@@ -143,8 +144,8 @@ TEST(FoldTensors, BetweenParallelLayersThatLookAlikeEverythingIsMerged) {
   RankTree& main = trees[0];
   EXPECT_EQ(NumberIn(TensorAt(*main.Find(kColumn), "input.0").norm), 1);
   EXPECT_DOUBLE_EQ(NumberIn(TensorAt(*main.Find(kColumn), "output.0").norm), 2 * two);
-  EXPECT_DOUBLE_EQ(
-      NumberIn(TensorAt(*main.Find("Functional.gelu.0.forward"), "output.0").norm), 3 * two);
+  EXPECT_DOUBLE_EQ(NumberIn(TensorAt(*main.Find("Functional.gelu.0.forward"), "output.0").norm),
+                   3 * two);
   EXPECT_DOUBLE_EQ(NumberIn(TensorAt(*main.Find(kRow), "input.0").norm), 3 * two);
   EXPECT_EQ(NumberIn(TensorAt(*main.Find(kRow), "output.0").norm), 7);
   EXPECT_EQ(NumberIn(TensorAt(*main.Find(kRow), "parameters.bias").norm), 1);
@@ -154,9 +155,9 @@ TEST(FoldTensors, BetweenParallelLayersThatLookAlikeEverythingIsMerged) {
 TEST(FoldTensors, MarkedCallsFindTheirPeers) {
   std::vector<RankTree> trees;
   for (int rank = 0; rank < 2; ++rank) {
-    trees.push_back(TreeOf(rank, {{kBlock, "", 1, 7},
-                                  {fmt::format("Torch.tanh_rank{}.3.forward", rank + 4), kBlock,
-                                   1, 2.0 + rank}}));
+    trees.push_back(TreeOf(
+        rank, {{kBlock, "", 1, 7},
+               {fmt::format("Torch.tanh_rank{}.3.forward", rank + 4), kBlock, 1, 2.0 + rank}}));
     trees.back().parts.back().rank = rank + 4;
   }
   FoldTensors(PointersTo(trees), {{0, 1}, {4, 5}});

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
 namespace plumbline::view {
 namespace {
@@ -27,7 +27,7 @@ std::optional<std::string_view> ChunkText(std::string_view name) {
 }  // namespace
 
 std::optional<LayerName> ParseLayer(std::string_view name) {
-  const auto directed = ParseDirected(name);
+  const auto directed = tree::ParseDirected(name);
   if (!directed) return std::nullopt;
   const auto [class_name, class_at] = PartBefore(name, directed->stem.size());
   if (class_at < 2) return std::nullopt;
@@ -45,7 +45,7 @@ std::string Renumbered(std::string_view name, const LayerName& layer, int64_t nu
 }
 
 bool IsForward(std::string_view name) {
-  const auto directed = ParseDirected(name);
+  const auto directed = tree::ParseDirected(name);
   return directed ? directed->is_forward() : name.ends_with(".forward");
 }
 

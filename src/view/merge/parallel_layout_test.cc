@@ -37,15 +37,20 @@ RankGroups ByBruteForce(const ParallelLayout& layout, std::string_view wanted) {
 }
 
 TEST(ParallelLayout, GroupsAreThoseOfBruteForce) {
-  for (const auto& [tensor, pipeline, data] :
-       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}, {4, 2, 3},
-                                           {3, 4, 2}, {1, 8, 2}, {8, 1, 4}}) {
+  for (const auto& [tensor, pipeline, data] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                                  {2, 1, 1},
+                                                                                  {2, 2, 1},
+                                                                                  {2, 2, 2},
+                                                                                  {4, 2, 3},
+                                                                                  {3, 4, 2},
+                                                                                  {1, 8, 2},
+                                                                                  {8, 1, 4}}) {
     std::vector<std::string> names = {"cp", "dp", "pp", "tp"};
     do {
       ParallelLayout layout{tensor * pipeline * data, tensor, pipeline, 1, ""};
-      for (const std::string& name : names) layout.order += (layout.order.empty() ? "" : "-") + name;
-      EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kTensor),
-                ByBruteForce(layout, "tp"))
+      for (const std::string& name : names)
+        layout.order += (layout.order.empty() ? "" : "-") + name;
+      EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kTensor), ByBruteForce(layout, "tp"))
           << layout.order;
       EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kPipeline),
                 ByBruteForce(layout, "pp"))
@@ -70,7 +75,8 @@ TEST(ParallelLayout, OrderMustNameWhatIsLargerThanOne) {
   EXPECT_EQ(GroupsByArithmetic(layout, ParallelDimension::kTensor).error().message(),
             "--order: ep must stand beside dp (got tp-ep-pp-dp)");
   layout.order = "pp-tp";  // dp is 1
-  EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kPipeline), (RankGroups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kPipeline),
+            (RankGroups{{0, 1}, {2, 3}}));
 }
 
 std::string ProblemOf(const ParallelLayout& layout, size_t found) {

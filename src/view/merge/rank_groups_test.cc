@@ -15,7 +15,8 @@ HintsByRank SentTo(const std::vector<int64_t>& next) {
 }
 
 TEST(RankGroups, ChainsFollowTheFirstMessages) {
-  EXPECT_EQ(TraceChains(SentTo({2, 3, 4, 5, 6, 7, 4, 5})), (RankGroups{{0, 2, 4, 6}, {1, 3, 5, 7}}));
+  EXPECT_EQ(TraceChains(SentTo({2, 3, 4, 5, 6, 7, 4, 5})),
+            (RankGroups{{0, 2, 4, 6}, {1, 3, 5, 7}}));
   EXPECT_EQ(TraceChains(SentTo({1, 0})), (RankGroups{{0, 1}}));
   EXPECT_TRUE(TraceChains({}).empty());
 }

@@ -28,9 +28,9 @@ namespace {
 
 using json::Value;
 
-constexpr std::string_view kStructureTask = "structure", kTensorTask = "tensor";
+constexpr std::string_view kOfStructure = "structure", kOfTensors = "tensor";
 
-Error Cancelled() { return {ErrorCode::kNotFound, "cancelled"}; }
+Error WasCancelled() { return {ErrorCode::kNotFound, "cancelled"}; }
 
 Value LinesOf(std::string_view text) {
   std::vector<std::string> lines;
@@ -52,7 +52,7 @@ Value FactsOfCall(const FirstWrongCall& call, size_t place) {
   return facts;
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string FirstLineOf(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // What was seen of both sides of one rank, and where its place is.
 struct SeenRank {
@@ -68,7 +68,7 @@ class StoreBuild {
 
   Status Check() const {
     const bool is_stopped = options_.is_cancelled != nullptr && options_.is_cancelled->load();
-    return is_stopped ? Status(Cancelled()) : Status();
+    return is_stopped ? Status(WasCancelled()) : Status();
   }
 
   // --- a comparison ---
@@ -100,7 +100,7 @@ class StoreBuild {
     PL_TRY_ASSIGN(golden.graph, std::move(*trees[1]));
     Value facts = Value::Object();
     const std::string answer = SummaryText(comparison);
-    facts.Put("answer", Value(std::string_view(FirstLine(answer))));
+    facts.Put("answer", Value(std::string_view(FirstLineOf(answer))));
     facts.Put("first", Value(std::string_view(
                            comparison.first_wrong_call ? comparison.first_wrong_call->name : "")));
     if (comparison.mode == CompareMode::kTensor) {
@@ -191,13 +191,13 @@ class StoreBuild {
   }
 
   static void PutTensors(std::string_view key, const Run& run, Value& facts) {
-    if (run.header().task != kTensorTask || run.header().of_graphs) return;
+    if (run.header().task != kOfTensors || run.header().of_graphs) return;
     facts.Put(key, Value(DirectoryOf(run.TensorPath("x"))));
   }
 
   Status Add(const load::RankPair& pair, PlaceSide& target, PlaceSide& golden,
              const Comparison* comparison, Value facts, SeenRank& seen) {
-    PlaceBuilder place(pair.step.value_or(0), pair.rank().value_or(0));
+    PlaceBuilder place = writer_.Begin(pair.step.value_or(0), pair.rank().value_or(0));
     FillPlace(target, golden, comparison, place);
     const bool has_tensors = facts.Find("target_tensors") != nullptr;
     for (const PlaceSide* side : {&target, &golden}) {
@@ -313,8 +313,8 @@ Status BuildPair(const load::RankPair& pair, const StoreOptions& options, Value 
   if (!runs) {
     // Recordings of the structure alone pair by name.
     PL_TRY(build.AddAlone(pair, "", seen));
-    if (build.task() != kStructureTask) return runs.error();
-    PutAnswer("compare", kStructureTask, facts);
+    if (build.task() != kOfStructure) return runs.error();
+    PutAnswer("compare", kOfStructure, facts);
     return build.Finish(std::move(facts));
   }
   PL_TRY(build.AddPair(pair, *runs, seen));
@@ -375,8 +375,8 @@ Status BuildRanks(const std::string& target, const std::string& golden, const St
     steps[rank.pair.step.value_or(0)].push_back(&seen[i]);
   }
   PL_TRY(build.AddLinks(steps));
-  if (!is_any_compared && build.task() == kStructureTask) {
-    PutAnswer("compare", kStructureTask, facts);
+  if (!is_any_compared && build.task() == kOfStructure) {
+    PutAnswer("compare", kOfStructure, facts);
     return build.Finish(std::move(facts));
   }
   PutAnswer("compare", CompareModeName(mode), facts);

@@ -71,6 +71,23 @@ void AddMetric(std::string_view name, const Metric& metric, StoredValue& value) 
   if (number != nullptr) value.metrics.emplace_back(name, *number);
 }
 
+Recorded RecordedOf(const StoredScalar& scalar) {
+  if (const auto* truth = std::get_if<bool>(&scalar)) return *truth;
+  if (const auto* integer = std::get_if<int64_t>(&scalar)) return *integer;
+  if (const auto* real = std::get_if<double>(&scalar)) return *real;
+  if (const auto* text = std::get_if<std::string_view>(&scalar)) return Text(*text);
+  return {};
+}
+
+Item ItemOfSide(const ValueSide& side) {
+  Item item;
+  const bool is_tensor = std::holds_alternative<std::monostate>(side.value);
+  for (size_t i = 0; i < side.statistics.size(); ++i) {
+    item.statistics[i] = RecordedOf(is_tensor ? side.statistics[i] : side.value);
+  }
+  return item;
+}
+
 void AddStatistics(const ComparedRow& row, StoredValue& value) {
   static constexpr std::string_view kDifference[] = {"max_diff", "min_diff", "mean_diff",
                                                      "norm_diff"};
@@ -107,7 +124,6 @@ StoredValue ValueOfRow(const Comparison& comparison, const ComparedCall& call,
   value.error = row.error;
   value.explained = row.expected;
   if (row.target && row.golden) {
-    if (comparison.mode == CompareMode::kStatistics) AddStatistics(row, value);
     if (comparison.mode == CompareMode::kTensor) AddTensorMetrics(row.tensor, value);
   }
   for (const Note& note : row.notes) value.notes.push_back(note.text);
@@ -119,6 +135,14 @@ void Raise(double error, double& largest) {
 }
 
 }  // namespace
+
+void AddDifferences(StoredValue& value) {
+  if (!value.target || !value.golden) return;
+  ComparedRow row;
+  row.target = ItemOfSide(*value.target);
+  row.golden = ItemOfSide(*value.golden);
+  AddStatistics(row, value);
+}
 
 void AddCall(const Comparison& comparison, const ComparedCall& call, NodeDetail& detail) {
   if (!call.pairing.empty()) detail.pairing = call.pairing;

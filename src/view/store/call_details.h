@@ -16,6 +16,10 @@ void AddCall(const Comparison& comparison, const ComparedCall& call, NodeDetail&
 // Adds what one recording holds of a call; `call` must stay.
 void AddCall(const match::CallItems& call, NodeDetail& detail);
 
+// Adds the metrics of a comparison of statistics, "max_diff" and so on, which follow from the
+// statistics of both sides and are not stored.
+void AddDifferences(StoredValue& value);
+
 // Errors of a call by its rows; NaN: none.
 struct CallErrors {
   double of_outputs, of_inputs;

@@ -24,6 +24,8 @@ enum class Tag : uint8_t {
   kFloat64,
   kText,       // the number of a text
   kAsOther,    // what the other side has
+  kNearOther,  // a double: how many of its lowest bytes differ from those of the other side's,
+               // and these, XORed with them
 };
 
 constexpr uint8_t kHasTarget = 1, kHasGolden = 2;
@@ -121,9 +123,20 @@ class DetailReader {
         return Text();
       case Tag::kAsOther:
         return other;
+      case Tag::kNearOther:
+        return NearOther(other);
     }
     failed_ = true;
     return {};
+  }
+  double NearOther(const StoredScalar& other) {
+    const double* const number = std::get_if<double>(&other);
+    const std::string_view bytes = records_.Bytes(Byte());
+    if (number == nullptr || bytes.size() > sizeof(uint64_t)) failed_ = true;
+    if (failed()) return 0;
+    uint64_t difference = 0;
+    std::memcpy(&difference, bytes.data(), bytes.size());
+    return std::bit_cast<double>(std::bit_cast<uint64_t>(*number) ^ difference);
   }
   double Number() {
     const StoredScalar scalar = Scalar({});
@@ -212,6 +225,32 @@ void DetailBlockWriter::AddNumber(double number) {
   }
 }
 
+// Errors need no more digits than a float has.
+void DetailBlockWriter::AddRounded(double number) {
+  const double rounded = static_cast<double>(static_cast<float>(number));
+  AddNumber(std::isinf(rounded) ? number : rounded);
+}
+
+void DetailBlockWriter::AddScalar(const StoredScalar& scalar, const StoredScalar& other) {
+  if (IsSame(scalar, other)) {
+    records_ += static_cast<char>(Tag::kAsOther);
+    return;
+  }
+  const double* const x = std::get_if<double>(&scalar);
+  const double* const y = std::get_if<double>(&other);
+  constexpr size_t kWorthIt = 6;  // bytes; a float takes four, a double eight
+  const uint64_t difference =
+      x == nullptr || y == nullptr ? ~uint64_t{0}
+                                   : std::bit_cast<uint64_t>(*x) ^ std::bit_cast<uint64_t>(*y);
+  const size_t bytes = static_cast<size_t>(std::bit_width(difference) + 7) / 8;
+  const bool is_float =
+      x != nullptr && static_cast<double>(static_cast<float>(*x)) == *x;
+  if (bytes > kWorthIt || is_float) return AddScalar(scalar);
+  records_ += static_cast<char>(Tag::kNearOther);
+  records_ += static_cast<char>(bytes);
+  records_.append(reinterpret_cast<const char*>(&difference), bytes);
+}
+
 void DetailBlockWriter::AddScalar(const StoredScalar& scalar) {
   if (const auto* truth = std::get_if<bool>(&scalar)) {
     records_ += static_cast<char>(*truth ? Tag::kTrue : Tag::kFalse);
@@ -233,8 +272,8 @@ void DetailBlockWriter::AddSide(const ValueSide& side, const ValueSide* before) 
   AddText(side.dtype);
   AddText(side.shape);
   const auto add = [&](const StoredScalar& scalar, const StoredScalar* other) {
-    if (other != nullptr && IsSame(scalar, *other)) {
-      records_ += static_cast<char>(Tag::kAsOther);
+    if (other != nullptr) {
+      AddScalar(scalar, *other);
     } else {
       AddScalar(scalar);
     }
@@ -259,8 +298,8 @@ void DetailBlockWriter::AddValue(const StoredValue& value) {
   AddText(value.verdict);
   AddText(value.reason);
   AddText(value.reason_text);
-  AddNumber(value.error);
-  AddNumber(value.explained);
+  AddRounded(value.error);
+  AddRounded(value.explained);
   AppendVarint(value.metrics.size(), records_);
   for (const auto& [name, number] : value.metrics) {
     AddText(name);

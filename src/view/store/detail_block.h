@@ -38,7 +38,9 @@ class DetailBlockWriter {
   void AddText(std::string_view text);
   void AddTexts(const std::vector<std::string_view>& texts);
   void AddNumber(double number);
+  void AddRounded(double number);
   void AddScalar(const StoredScalar& scalar);
+  void AddScalar(const StoredScalar& scalar, const StoredScalar& other);
   void AddSide(const ValueSide& side, const ValueSide* before);
   void AddValue(const StoredValue& value);
 

@@ -191,27 +191,32 @@ std::string NameIndex::At(size_t number) const {
   return walk.Take();
 }
 
-std::optional<uint32_t> NameIndex::Find(std::string_view name) const {
-  // The last block that begins with no later name.
+size_t NameIndex::LowerBound(std::string_view text) const {
+  // The first block that begins behind the text.
   size_t low = 0, high = blocks_.size();
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     Walk walk(*this, middle);
     walk.Step();
-    if (walk.name() <= name) {
+    if (walk.name() <= text) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  if (low == 0) return std::nullopt;
+  if (low == 0) return 0;
   const size_t end = std::min(count_, low * kNamesPerBlock);
-  for (Walk walk(*this, low - 1); walk.number() < end;) {
+  for (Walk walk(*this, low - 1); walk.number() < end && !walk.failed();) {
     walk.Step();
-    if (walk.name() == name) return static_cast<uint32_t>(walk.number() - 1);
-    if (walk.failed() || walk.name() > name) break;
+    if (walk.name() >= text) return walk.number() - 1;
   }
-  return std::nullopt;
+  return end;
+}
+
+std::optional<uint32_t> NameIndex::Find(std::string_view name) const {
+  const size_t number = LowerBound(name);
+  if (number == count_ || At(number) != name) return std::nullopt;
+  return static_cast<uint32_t>(number);
 }
 
 void NameIndex::ForEach(

@@ -45,6 +45,8 @@ class NameIndex {
   [[nodiscard]] size_t size() const { return count_; }
   [[nodiscard]] std::string At(size_t number) const;  // requires: number < size()
   [[nodiscard]] std::optional<uint32_t> Find(std::string_view name) const;
+  // How many names stand before `text`.
+  [[nodiscard]] size_t LowerBound(std::string_view text) const;
   // All names in order. The view is valid during the call.
   void ForEach(const std::function<void(uint32_t number, std::string_view name)>& visit) const;
   // Sets the bits of the names that hold `part`, without regard to the case of ASCII letters.

@@ -38,6 +38,34 @@ std::string FormOf(const NodeDetail& detail, bool is_golden) {
   return types + '|' + shapes;
 }
 
+// Details of consecutive nodes, packed by one thread.
+struct DetailShare {
+  struct Placed {
+    uint32_t node = 0, block = 0, offset = 0;
+    uint32_t target_form = 0, golden_form = 0;  // of `forms`
+  };
+  std::vector<Result<PackedBlock>> blocks;
+  std::vector<Placed> placed;
+  TextPool forms;
+
+  void Fill(bool is_golden, std::pair<size_t, size_t> nodes,
+            const PlaceBuilder::DetailOf& detail_of) {
+    DetailBlockWriter block;
+    const auto close = [&] {
+      if (!block.is_empty()) blocks.push_back(block.Take());
+    };
+    for (size_t node = nodes.first; node < nodes.second; ++node) {
+      NodeDetail detail;
+      if (!detail_of(is_golden, static_cast<uint32_t>(node), detail)) continue;
+      const auto number = static_cast<uint32_t>(blocks.size());
+      placed.push_back({static_cast<uint32_t>(node), number, block.Add(detail),
+                        forms.Add(FormOf(detail, false)), forms.Add(FormOf(detail, true))});
+      if (block.is_full()) close();
+    }
+    close();
+  }
+};
+
 }  // namespace
 
 struct PlaceBuilder::Impl {
@@ -57,15 +85,27 @@ struct PlaceBuilder::Impl {
     }
   }
 
+  void Place(bool is_golden, DetailShare& share) {
+    std::vector<uint32_t> numbers;
+    for (Result<PackedBlock>& packed : share.blocks) {
+      numbers.push_back(data.AddBlock(std::move(packed)));
+    }
+    OwnColumns& own = data.Side(is_golden);
+    OwnColumns& others = data.Side(!is_golden);
+    for (const DetailShare::Placed& at : share.placed) {
+      own.detail[at.node] = DetailAt(numbers[at.block], at.offset);
+      own.form[at.node] =
+          data.forms.Add(share.forms[is_golden ? at.golden_form : at.target_form]);
+      const uint32_t other = own.partner[at.node];
+      if (!is_golden && other < others.name.size()) {
+        others.form[other] = data.forms.Add(share.forms[at.golden_form]);
+      }
+    }
+  }
+
   void Close() {
     if (block.is_empty()) return;
-    Result<PackedBlock> packed = block.Take();
-    if (!packed) {
-      if (data.status) data.status = packed.error();
-      return;
-    }
-    const auto number = static_cast<uint32_t>(data.blocks.size());
-    data.blocks.push_back(std::move(*packed));
+    const uint32_t number = data.AddBlock(block.Take());
     for (const auto& [node, offset] : pending) {
       data.Side(node.first).detail[node.second] = DetailAt(number, offset);
     }
@@ -79,8 +119,11 @@ struct PlaceBuilder::Impl {
   }
 };
 
-PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank) : impl_(std::make_unique<Impl>()) {
+PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank) : PlaceBuilder(step, rank, {}) {}
+PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank, BlockSink sink)
+    : impl_(std::make_unique<Impl>()) {
   PlaceData& data = impl_->data;
+  data.sink = std::move(sink);
   data.step = step;
   data.rank = rank;
   for (TextPool* pool : {&data.forms, &data.operations, &data.stacks}) pool->Add("");
@@ -134,63 +177,19 @@ PlaceData PlaceBuilder::Take() {
 }
 
 void PlaceBuilder::AddDetails(const DetailOf& detail_of) {
-  PlaceData& data = impl_->data;
   impl_->Close();
-  struct Share {
-    std::vector<PackedBlock> blocks;
-    struct Placed {
-      uint32_t node = 0, block = 0, offset = 0;
-    };
-    std::vector<Placed> placed;
-    TextPool forms;
-    std::vector<std::array<uint32_t, 2>> forms_of;  // by `placed`, of both sides
-    Status status;
-  };
+  // A share waits for those before it to be placed: some at a time, so that few wait.
+  constexpr size_t kSharesAtOnce = 64;
   for (const bool is_golden : {false, true}) {
-    const size_t count = data.Side(is_golden).name.size();
-    std::vector<Share> shares((count + kDetailShare - 1) / kDetailShare);
-    ParallelFor(shares.size(), [&](size_t i) {
-      Share& share = shares[i];
-      DetailBlockWriter block;
-      const auto close = [&] {
-        if (block.is_empty()) return;
-        Result<PackedBlock> packed = block.Take();
-        if (packed) {
-          share.blocks.push_back(std::move(*packed));
-        } else if (share.status) {
-          share.status = packed.error();
-        }
-      };
-      const size_t end = std::min(count, (i + 1) * kDetailShare);
-      NodeDetail detail;
-      for (size_t node = i * kDetailShare; node < end; ++node) {
-        detail = NodeDetail();
-        if (!detail_of(is_golden, static_cast<uint32_t>(node), detail)) continue;
-        share.forms_of.push_back({share.forms.Add(FormOf(detail, false)),
-                                  share.forms.Add(FormOf(detail, true))});
-        share.placed.push_back({static_cast<uint32_t>(node),
-                                static_cast<uint32_t>(share.blocks.size()), block.Add(detail)});
-        if (block.is_full()) close();
-      }
-      close();
-    });
-    for (Share& share : shares) {
-      if (!share.status && data.status) data.status = share.status;
-      if (!share.status) continue;
-      OwnColumns& own = data.Side(is_golden);
-      OwnColumns& others = data.Side(!is_golden);
-      for (size_t k = 0; k < share.placed.size(); ++k) {
-        const auto& [node, block, offset] = share.placed[k];
-        own.detail[node] = DetailAt(static_cast<uint32_t>(data.blocks.size()) + block, offset);
-        const auto& [of_target, of_golden] = share.forms_of[k];
-        own.form[node] = data.forms.Add(share.forms[is_golden ? of_golden : of_target]);
-        const uint32_t other = own.partner[node];
-        if (!is_golden && other < others.name.size()) {
-          others.form[other] = data.forms.Add(share.forms[of_golden]);
-        }
-      }
-      std::ranges::move(share.blocks, std::back_inserter(data.blocks));
-      share = Share();
+    const size_t count = impl_->data.Side(is_golden).name.size();
+    for (size_t begin = 0; begin < count; begin += kSharesAtOnce * kDetailShare) {
+      const size_t left = (count - begin + kDetailShare - 1) / kDetailShare;
+      std::vector<DetailShare> shares(std::min(kSharesAtOnce, left));
+      ParallelFor(shares.size(), [&](size_t i) {
+        const size_t first = begin + i * kDetailShare;
+        shares[i].Fill(is_golden, {first, std::min(count, first + kDetailShare)}, detail_of);
+      });
+      for (DetailShare& share : shares) impl_->Place(is_golden, share);
     }
   }
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text/text_parts.h"
-#include "view/call_twin.h"
+#include "tree/call_twin.h"
 
 namespace plumbline::view {
 namespace {
@@ -114,6 +114,20 @@ std::string_view OperationOf(std::string_view name) {
 int SeverityOf(NodeLevel level) {
   static constexpr int kSeverities[kNodeLevels] = {0, 1, 3, 4, 2};
   return kSeverities[static_cast<size_t>(level)];
+}
+
+uint32_t PlaceData::AddBlock(Result<PackedBlock> block) {
+  Result<uint32_t> number = static_cast<uint32_t>(blocks.size());
+  if (!block) {
+    number = block.error();
+  } else if (sink) {
+    number = sink(*block);
+  } else {
+    blocks.push_back(std::move(*block));
+  }
+  if (number) return *number;
+  if (status) status = number.error();
+  return 0;
 }
 
 void PlaceData::Complete() {

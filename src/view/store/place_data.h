@@ -28,8 +28,13 @@ struct PlaceData {
   TextPool names, forms, operations;  // the first form and operation are empty
   TextPool frames;
   TextPool stacks;  // numbers of frames, four bytes each; the first is empty
+  // Blocks of the details, or whoever has them: then their numbers are the file's.
   std::vector<PackedBlock> blocks;
+  BlockSink sink;
   Status status;  // of the blocks
+
+  // Keeps a block or gives it to the sink; its number. A failure is kept in `status`.
+  uint32_t AddBlock(Result<PackedBlock> block);
 
   [[nodiscard]] OwnColumns& Side(bool is_golden) { return is_golden ? golden : target; }
   [[nodiscard]] const OwnColumns& Side(bool is_golden) const { return is_golden ? golden : target; }

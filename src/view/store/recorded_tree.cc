@@ -11,7 +11,7 @@
 #include "formats/json/dump_json.h"
 #include "record/run_files.h"
 #include "view/node_stacks.h"
-#include "view/recomputed_layers.h"
+#include "tree/recomputed_layers.h"
 
 namespace plumbline::view {
 namespace {
@@ -56,8 +56,8 @@ Result<ModelGraph> ReadTree(const Run& run, const ForEachCall& calls,
     notes.push_back(fmt::format("dump.json: {} that construct.json lacks; shown on the top level",
                                 CountText(added, "call")));
   }
-  const FramesOf frames_of = [&](std::string_view name) { return OwnFrames(run, name); };
-  PlaceRecomputedLayers(run.header().framework == "mindspore", frames_of, graph);
+  const tree::FramesOf frames_of = [&](std::string_view name) { return OwnFrames(run, name); };
+  tree::PlaceRecomputedLayers(run.header().framework == "mindspore", frames_of, graph);
   CollectApis(graph);
   AddParameterGradients(gradients, graph);
   NumberMicroSteps(tree, graph);

@@ -394,7 +394,7 @@ std::vector<uint32_t> ResultStore::LinksOf(uint32_t node) const {
   return links;
 }
 
-Result<ValueFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::string_view value) {
+Result<StoredFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::string_view value) {
   if (node >= store.size()) {
     return Error(ErrorCode::kNotFound, fmt::format("node {}: there is no such node", node));
   }
@@ -407,9 +407,9 @@ Result<ValueFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::
   const json::Value* const places = store.facts().Find("places");
   const json::Value::List* const list = places == nullptr ? nullptr : places->AsList();
   const size_t place = store.PlaceOf(node);
-  ValueFiles files;
+  StoredFiles files;
   const auto find = [&](const std::optional<ValueSide>& side, std::string_view key,
-                        std::optional<ValueFile>& file) {
+                        std::optional<StoredFile>& file) {
     if (!side || side->data_name.empty() || list == nullptr || place >= list->size()) return;
     const json::Value* const directory = (*list)[place].Find(key);
     const std::string* const text = directory == nullptr ? nullptr : directory->AsText();

@@ -102,15 +102,15 @@ class ResultStore {
 };
 
 // Where the tensors of one value are: a directory, and the name in it as of load::OpenTensorIn().
-struct ValueFile {
+struct StoredFile {
   std::string directory, data_name;
 };
-struct ValueFiles {
-  std::optional<ValueFile> target, golden;
+struct StoredFiles {
+  std::optional<StoredFile> target, golden;
 };
 // `value`: as it is called in the node's detail. kNotFound: the node has no such value, or the
 // recordings hold no tensor of it.
-Result<ValueFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::string_view value);
+Result<StoredFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::string_view value);
 
 }  // namespace plumbline::view
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -101,6 +102,7 @@ struct StoreWriter::Impl {
   // Places as added; their names, stacks, forms and operations are those of the pools here.
   std::vector<PlaceData> places;
   TextPool names, forms, operations, frames, stacks, link_texts;
+  std::mutex details_mutex;  // of the blocks and of the file until Finish()
   std::vector<BlockRow> blocks;
   uint64_t detail_bytes = 0;
   std::vector<LinkRecord> links;
@@ -129,13 +131,9 @@ struct StoreWriter::Impl {
 
   // The details of a place that is replaced stay in the file, where nobody finds them.
   Status WriteBlocks(PlaceData& place) {
+    if (place.sink) return {};
     const auto first = static_cast<uint32_t>(blocks.size());
-    for (const PackedBlock& block : place.blocks) {
-      blocks.push_back({detail_bytes, static_cast<uint32_t>(block.bytes.size()), block.raw_size,
-                        block.crc, 0});
-      detail_bytes += block.bytes.size();
-      PL_TRY(file.Write(block.bytes));
-    }
+    for (const PackedBlock& block : place.blocks) PL_TRY(WriteBlock(block));
     place.blocks = {};
     for (OwnColumns* side : {&place.target, &place.golden}) {
       for (uint64_t& detail : side->detail) {
@@ -143,6 +141,15 @@ struct StoreWriter::Impl {
       }
     }
     return {};
+  }
+
+  Result<uint32_t> WriteBlock(const PackedBlock& block) {
+    const std::lock_guard lock(details_mutex);
+    blocks.push_back({detail_bytes, static_cast<uint32_t>(block.bytes.size()), block.raw_size,
+                      block.crc, 0});
+    detail_bytes += block.bytes.size();
+    PL_TRY(file.Write(block.bytes));
+    return static_cast<uint32_t>(blocks.size() - 1);
   }
 
   std::vector<uint32_t> AddStacks(const PlaceData& place) {
@@ -382,6 +389,12 @@ Result<StoreWriter> StoreWriter::Create(const std::string& path) {
   PL_TRY_ASSIGN(SectionFile file, SectionFile::Create(path));
   PL_TRY(file.Begin(Section::kDetails));
   return StoreWriter(std::make_unique<Impl>(std::move(file)));
+}
+
+PlaceBuilder StoreWriter::Begin(int64_t step, int64_t rank) {
+  return {step, rank, [impl = impl_.get()](const PackedBlock& block) {
+            return impl->WriteBlock(block);
+          }};
 }
 
 Result<size_t> StoreWriter::Add(PlaceBuilder&& place) {

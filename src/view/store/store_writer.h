@@ -21,7 +21,10 @@
 
 namespace plumbline::view {
 
-struct PlaceData;  // view/store/place_data.h
+struct PlaceData;    // view/store/place_data.h
+struct PackedBlock;  // view/store/detail_block.h
+// Takes a block of details and numbers it.
+using BlockSink = std::function<Result<uint32_t>(const PackedBlock& block)>;
 
 // One node as it is given to a store. What can be computed (sizes, orders, what is worst inside) is.
 struct NodeRecord {
@@ -42,6 +45,8 @@ struct NodeRecord {
 // One rank of one step while it is made. Move-only; single-threaded, but several may be made at once.
 class PlaceBuilder {
  public:
+  // Keeps the details in memory until the place is added; StoreWriter::Begin() makes one that does
+  // not.
   PlaceBuilder(int64_t step, int64_t rank);
   PlaceBuilder(PlaceBuilder&&) noexcept;
   PlaceBuilder& operator=(PlaceBuilder&&) noexcept;
@@ -60,6 +65,7 @@ class PlaceBuilder {
 
  private:
   friend class StoreWriter;
+  PlaceBuilder(int64_t step, int64_t rank, BlockSink sink);
   // What was collected. Nothing may be added afterwards.
   PlaceData Take();
 
@@ -96,6 +102,9 @@ class StoreWriter {
   StoreWriter& operator=(StoreWriter&&) = delete;
   ~StoreWriter();
 
+  // A place whose details go into the file as they are given, of the writer that it will be added to
+  // and must not outlive. Thread-safe, as are the details of several such places.
+  PlaceBuilder Begin(int64_t step, int64_t rank);
   // Places are shown by step and rank, whatever the order of adding. Returns the place's index;
   // its nodes are known from then on.
   Result<size_t> Add(PlaceBuilder&& place);

@@ -1,0 +1,63 @@
+#include "tree/read_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "base/file/test_directory.h"
+
+namespace plumbline::tree {
+namespace {
+
+class ReadTreesTest : public ::testing::Test {
+ protected:
+  void Construct(const std::string& text) {
+    std::ofstream(directory_.path() + "/construct.json") << text;
+    comparison_.target_path = comparison_.golden_path = directory_.path() + "/dump.json";
+  }
+  void Call(const std::string& name, Verdict verdict) {
+    ComparedCall call;
+    call.target_name = call.golden_name = name;
+    call.verdict = verdict;
+    comparison_.calls.push_back(call);
+  }
+
+  const plumbline::testing::TestDirectory directory_;
+  Comparison comparison_;
+};
+
+TEST_F(ReadTreesTest, CallsStandBelowTheirModules) {
+  Construct(R"({"Torch.exp.0.forward": "Module.a.A.forward.0", "Module.a.A.forward.0": null})");
+  Call("Torch.exp.0.forward", Verdict::kBroken);
+  Call("Module.a.A.parameters_grad", Verdict::kSame);
+  const ComparedTrees trees = ReadTrees(comparison_);
+  const Node& call = *trees.target.Find("Torch.exp.0.forward");
+  EXPECT_EQ(call.parent, trees.target.Find("Module.a.A.forward.0"));
+  EXPECT_EQ(call.level, vis::Level::kError);
+  EXPECT_EQ(call.partner, trees.golden.Find("Torch.exp.0.forward"));
+  EXPECT_EQ(trees.target.Find("Module.a.A.parameters_grad")->parent, &trees.target.root());
+  EXPECT_EQ(trees.counts.not_judged, 1u);  // the module
+}
+
+TEST_F(ReadTreesTest, WithoutModulesCallsStandInRecordedOrder) {
+  comparison_.target_path = comparison_.golden_path = directory_.path() + "/none/dump.json";
+  Call("Torch.exp.0.forward", Verdict::kSame);
+  Call("Torch.abs.0.forward", Verdict::kSame);
+  const ComparedTrees trees = ReadTrees(comparison_);
+  ASSERT_EQ(trees.target.root().children.size(), 2u);
+  EXPECT_EQ(trees.target.root().children[0]->name, "Torch.exp.0.forward");
+  EXPECT_TRUE(trees.target.notes.empty());
+}
+
+TEST_F(ReadTreesTest, DamagedFileIsANote) {
+  Construct("{\"Torch.exp.0.forward\": ");
+  Call("Torch.exp.0.forward", Verdict::kSame);
+  const ComparedTrees trees = ReadTrees(comparison_);
+  EXPECT_EQ(trees.target.root().children.size(), 1u);
+  ASSERT_EQ(trees.target.notes.size(), 1u);
+  EXPECT_NE(trees.target.notes[0].find("construct.json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline::tree

@@ -1,0 +1,180 @@
+#include "view/serve/result_opener.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/text/json.h"
+#include "view/query/answers.h"
+#include "view/serve/recording_entries.h"
+#include "view/store/build_store.h"
+#include "view/values/value_answers.h"
+
+namespace plumbline::view {
+namespace {
+
+// What of the options changes a store.
+std::string OptionsText(const CompareOptions& options) {
+  const MappingFiles& maps = options.mappings;
+  std::string text = fmt::format("fuzzy {} salvage {}", options.fuzzy_match, options.salvage);
+  const std::pair<const char*, std::optional<std::string>> files[] = {
+      {"data", maps.data.empty() ? std::nullopt : std::optional(maps.data)},
+      {"api", maps.api},
+      {"cell", maps.cell},
+      {"layer", maps.layer},
+      {"noise", options.noise_path.empty() ? std::nullopt : std::optional(options.noise_path)}};
+  for (const auto& [name, path] : files) {
+    if (!path) continue;
+    text += fmt::format(" {} '{}'", name, *path);
+    if (!path->empty()) text += InputsKey({*path}, "").value_or("");
+  }
+  return text;
+}
+
+bool IsRecording(const std::string& path) {
+  const EntryKind kind = KindOfEntry(path);
+  return kind == EntryKind::kRecording || kind == EntryKind::kDirectory;
+}
+
+Error Cancelled() {
+  return Error(ErrorCode::kInvalidArgument, "cancelled. Open it again to have it made");
+}
+
+}  // namespace
+
+Result<std::string> GraphDataset::Answer(std::string_view question, const Parameters& parameters,
+                                         const Dataset* base) const {
+  const ResultStore* base_store = base == nullptr ? nullptr : base->store();
+  if (base != nullptr && base_store == nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "base: is no graph");
+  }
+  if (question == "values") return AnswerValues(parameters);
+  return view::Answer(*found_.store, question, parameters, base_store);
+}
+
+Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) const {
+  const ResultStore& store = *found_.store;
+  const int64_t last = static_cast<int64_t>(store.size()) - 1;
+  PL_TRY_ASSIGN(const int64_t node, parameters.Number("node", -1, 0, last));
+  if (node < 0) return Error(ErrorCode::kInvalidArgument, "node: is missing (expected an id)");
+  PL_TRY_ASSIGN(
+      const StoredFiles files,
+      FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
+  const auto path_of = [](const std::optional<StoredFile>& file) {
+    return file ? JoinPath(file->directory, file->data_name) : std::string();
+  };
+  return ValueAnswer({path_of(files.target), path_of(files.golden)}, parameters.Text("what"),
+                     parameters, {.cache = &values_});
+}
+
+Result<std::string> TrendDataset::Answer(std::string_view question, const Parameters& parameters,
+                                         const Dataset* base) const {
+  constexpr std::string_view kStart = "trend/";
+  const auto* against = dynamic_cast<const TrendDataset*>(base);
+  if (base != nullptr && against == nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "against: is no trend database");
+  }
+  if (!question.starts_with(kStart)) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: there is no such question about a trend database", question));
+  }
+  return TrendAnswer(database_, question.substr(kStart.size()), parameters,
+                     {.against = against == nullptr ? nullptr : &against->database_});
+}
+
+std::vector<std::string> GraphDataset::AnswerLines() const {
+  std::vector<std::string> lines;
+  const json::Value* answer = found_.store->facts().Find("answer");
+  if (answer == nullptr || answer->AsList() == nullptr) return lines;
+  for (const json::Value& line : *answer->AsList()) {
+    if (line.AsText() != nullptr) lines.push_back(*line.AsText());
+  }
+  return lines;
+}
+
+ResultOpener::ResultOpener(OpenerOptions options)
+    : options_(std::move(options)), cache_(options_.cache) {}
+
+Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::string& target,
+                                                                    const std::string& golden,
+                                                                    JobControl& job) const {
+  PL_TRY_ASSIGN(const std::string key, InputsKey({target, golden}, OptionsText(options_.compare)));
+  const StoreCache::Build build = [&](const std::string& path) -> Status {
+    StoreOptions options;
+    options.compare = options_.compare;
+    options.is_cancelled = &job.cancelled();
+    options.progress = [&job](uint64_t done, uint64_t all) {
+      job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
+    };
+    const Status built = BuildStore(target, golden, path, options);
+    if (!built && job.cancelled()) return Cancelled();
+    return built;
+  };
+  PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
+                                      ? cache_.Obtain(key, build)
+                                      : StoreCache::ObtainAt(options_.store_path, key, build));
+  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
+}
+
+Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& target,
+                                                          const std::string& golden,
+                                                          JobControl& job) const {
+  const EntryKind kind = KindOfEntry(target);
+  switch (kind) {
+    case EntryKind::kRecording:
+    case EntryKind::kDirectory:  // whose reader says what is missing
+      return OpenRecordings(target, golden, job);
+    case EntryKind::kTrendDb: {
+      PL_TRY_ASSIGN(const std::string etag, InputsKey({target}, ""));
+      PL_TRY_ASSIGN(TrendDb database, TrendDb::Open(target));
+      return std::shared_ptr<const Dataset>(
+          std::make_shared<TrendDataset>(std::move(database), etag));
+    }
+    case EntryKind::kVis:
+    case EntryKind::kVisDb:
+    case EntryKind::kTable:
+    case EntryKind::kOther:
+      break;
+  }
+  if (KindOf(target) == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: does not exist", target));
+  }
+  return Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{}: cannot be looked at (expected the directory of a recording)", target));
+}
+
+std::string ResultOpener::MatchesPath(const std::string& id, const std::string& target) const {
+  constexpr std::string_view kEnding = ".mpmatch.json";
+  if (!options_.store_path.empty()) return options_.store_path + std::string(kEnding);
+  // Beside a result; of recordings, which nothing is written into, beside their stores.
+  if (!IsRecording(target)) return target + std::string(kEnding);
+  return JoinPath(options_.cache.directory, id + std::string(kEnding));
+}
+
+Result<std::vector<PathPair>> PairPaths(const std::vector<std::string>& paths) {
+  std::vector<std::string> recordings;
+  std::vector<PathPair> pairs;
+  for (const std::string& path : paths) {
+    // What is missing stands for a recording, whose reader says so.
+    const bool is_recording = IsRecording(path) || KindOf(path) == PathKind::kMissing;
+    if (is_recording) {
+      recordings.push_back(path);
+    } else {
+      pairs.push_back({path, ""});
+    }
+  }
+  if (recordings.size() > 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: a third recording (expected one, or two that are compared)",
+                             recordings[2]));
+  }
+  if (!recordings.empty()) {
+    pairs.insert(pairs.begin(),
+                 {recordings[0], recordings.size() > 1 ? recordings[1] : std::string()});
+  }
+  return pairs;
+}
+
+}  // namespace plumbline::view

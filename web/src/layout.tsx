@@ -1,0 +1,137 @@
+// Where everything stands: bar, answer, tabs, hits, the view, the flow and the details.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Api } from "./api";
+import { Answer } from "./panels/answer";
+import { Details } from "./panels/details";
+import { Flow } from "./panels/flow";
+import { HitsPanel } from "./panels/hits";
+import { OpenPanel } from "./panels/open";
+import { TopBar, type Theme } from "./panels/top_bar";
+import type { Failure, Result } from "./result";
+import type { Session } from "./session";
+import type { State } from "./state";
+import type { Say } from "./texts";
+import { isTrend } from "./trend_answers";
+import type { Datasets, NodeRow } from "./types";
+import { viewsOf } from "./views";
+
+export interface LayoutProps {
+  readonly say: Say;
+  readonly state: State;
+  readonly session: Session | null;
+  readonly api: Api;
+  readonly datasets: Result<Datasets> | null;
+  readonly theme: Theme;
+  readonly notice: string;
+  readonly failure: Failure | null;
+  // Of a comparison that still runs; -1: none does.
+  readonly progress: number;
+  readonly viewRoot: HTMLElement;
+  readonly view: string;
+  readonly dialog: ComponentChildren;
+  readonly onGo: (change: Partial<State>) => void;
+  readonly onSelect: (row: NodeRow) => void;
+  readonly onList: () => void;
+  readonly onTheme: () => void;
+  readonly onLanguage: () => void;
+  readonly onHelp: () => void;
+  readonly onShare: () => void;
+  readonly onExport: () => void;
+  readonly onFirst: () => void;
+  readonly onCopy: (text: string) => void;
+  readonly onValues: (param: string) => void;
+  readonly onSource: (file: string, line: number) => void;
+}
+
+export function Layout(props: LayoutProps) {
+  const { say, session, state } = props;
+  return (
+    <>
+      <a class="skip" href="#view" onClick={(event) => {
+        event.preventDefault();
+        props.viewRoot.querySelector<HTMLElement>("[tabindex='0']")?.focus();
+      }}>{say("app.skip")}</a>
+      <TopBar {...props} isServed={props.api.isServed} />
+      {session?.isReady && <Opened {...props} session={session} />}
+      {state.dataset === "" && <OpenPanel say={say} api={props.api} datasets={props.datasets} onOpen={(dataset) => props.onGo({ dataset })} />}
+      {state.dataset !== "" && !session?.isReady && <Waiting {...props} />}
+      <div class="notice" role="status" aria-live="polite">{props.notice && <p>{props.notice}</p>}</div>
+      {props.dialog}
+    </>
+  );
+}
+
+function Waiting(props: LayoutProps) {
+  const { say, failure, progress, session } = props;
+  if (failure) return <main class="open" id="view"><p class="empty bad" role="alert">{failure.message}</p></main>;
+  if (session && session.meta.places.length === 0) return <main class="open" id="view"><p class="empty">{say("tree.empty")}</p></main>;
+  return (
+    <main class="open" id="view" aria-busy="true">
+      <p class="empty">{progress >= 0 ? say("app.building", `${Math.round(progress * 100)} %`) : say("app.loading")}</p>
+      {progress >= 0 && <progress value={progress} aria-label={say("app.building", "")} />}
+    </main>
+  );
+}
+
+function Opened(props: LayoutProps & { readonly session: Session }) {
+  const { say, session, state } = props;
+  const hits = state.q !== "" ? session.hits : null;
+  return (
+    <>
+      {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
+      <nav class="tabs" aria-label={say("bar.views")} role="tablist">
+        {viewsOf(session).map((kind) => (
+          <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
+            onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
+        ))}
+        <div class="tab-tools" id="view-tools" />
+      </nav>
+      <main class={hits ? "work with-hits" : "work"}>
+        {hits && (
+          <HitsPanel say={say} hits={hits} selected={session.selected?.id ?? -1} order={state.extra["order"] ?? "execution"}
+            onOrder={(order) => props.onGo({ extra: { ...state.extra, order: order === "execution" ? "" : order } })}
+            onSelect={props.onSelect} onClose={() => props.onGo({ q: "" })} />
+        )}
+        <Splits viewRoot={props.viewRoot} say={say} isSmall={session.selected === null}
+          below={viewsOf(session).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
+            <>
+              <Flow say={say} session={session} onSelect={props.onSelect} />
+              <Details say={say} session={session} param={state.param} onParam={(param) => props.onGo({ param })}
+                onValues={props.onValues} onSelect={props.onSelect} onCopy={props.onCopy} onSource={props.onSource} />
+            </>
+          )} />
+      </main>
+    </>
+  );
+}
+
+const LOWEST = 120;
+
+// The view above, what is said of the selected call below, and a border that can be moved.
+function Splits(props: {
+  readonly viewRoot: HTMLElement; readonly say: Say; readonly isSmall: boolean; readonly below: ComponentChildren;
+}) {
+  const holder = useRef<HTMLDivElement>(null);
+  const [height, setHeight] = useState(Math.round(Math.min(380, Math.max(LOWEST, innerHeight * 0.4))));
+  useEffect(() => holder.current?.replaceChildren(props.viewRoot), [props.viewRoot]);
+  const limit = (value: number): void => setHeight(Math.round(Math.min(Math.max(value, LOWEST), innerHeight - 260)));
+  return (
+    <div class="splits" style={{ gridTemplateRows: props.below === null ? "minmax(0, 1fr)" : `minmax(0, 1fr) 7px ${props.isSmall ? LOWEST : height}px` }}>
+      <div class="view-holder" ref={holder} />
+      {props.below !== null && <div class="splitter" role="separator" aria-orientation="horizontal" tabIndex={0} aria-valuenow={height} aria-valuemin={LOWEST}
+        aria-valuemax={innerHeight - 260} aria-label={props.say("details.title")}
+        onKeyDown={(event) => {
+          const by = { ArrowUp: 24, ArrowDown: -24 }[event.key];
+          if (by === undefined) return;
+          event.preventDefault();
+          limit(height + by);
+        }}
+        onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+        onPointerMove={(event) => {
+          if (event.currentTarget.hasPointerCapture(event.pointerId)) limit(innerHeight - event.clientY);
+        }} />}
+      {props.below !== null && <div class="below">{props.below}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+// The top line: what is open, which step and rank, the query, and what holds for the whole page.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Session } from "../session";
+import type { State } from "../state";
+import type { Say } from "../texts";
+
+export type Theme = "auto" | "light" | "dark";
+
+export interface BarProps {
+  readonly say: Say;
+  readonly state: State;
+  readonly session: Session | null;
+  readonly theme: Theme;
+  readonly isServed: boolean;
+  readonly onGo: (change: Partial<State>) => void;
+  readonly onList: () => void;
+  readonly onTheme: () => void;
+  readonly onLanguage: () => void;
+  readonly onHelp: () => void;
+  readonly onShare: () => void;
+  readonly onExport: () => void;
+}
+
+function Choice(props: {
+  readonly label: string;
+  readonly value: number;
+  readonly options: readonly number[];
+  readonly all?: string;
+  readonly onChoose: (value: number) => void;
+}) {
+  const { label, value, options, all, onChoose } = props;
+  return (
+    <label class="choice">
+      <span>{label}</span>
+      <select value={String(value)} disabled={options.length + (all ? 1 : 0) < 2}
+        onChange={(event) => onChoose(Number(event.currentTarget.value))}>
+        {all && <option value="-1">{all}</option>}
+        {options.map((option) => <option key={option} value={String(option)}>{option}</option>)}
+      </select>
+    </label>
+  );
+}
+
+// Asks while one writes, half a second after the last key, and at once with Enter.
+function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault: string; readonly onQuery: (q: string) => void }) {
+  const [text, setText] = useState(props.q);
+  const timer = useRef(0);
+  useEffect(() => setText(props.q), [props.q]);
+  const ask = (value: string, wait: number): void => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => props.onQuery(value.trim()), wait);
+  };
+  return (
+    <div class={props.fault ? "query fault" : "query"} role="search">
+      <input id="query" type="search" spellcheck={false} autocomplete="off" aria-label={props.say("bar.query")}
+        aria-invalid={props.fault !== ""} aria-describedby="query-fault" title={props.fault}
+        placeholder={props.say("bar.query.hint")} value={text} dir="auto"
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          ask(event.currentTarget.value, 400);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") ask(event.currentTarget.value, 0);
+          if (event.key === "Escape") event.currentTarget.blur();
+        }} />
+      <span id="query-fault" class="heard">{props.fault}</span>
+    </div>
+  );
+}
+
+export function TopBar(props: BarProps) {
+  const { say, state, session } = props;
+  const place = session?.placeInfo() ?? null;
+  const fault = session?.hits?.error;
+  return (
+    <header class="bar">
+      <button class="brand" title={say("app.back")} onClick={props.onList} disabled={!props.isServed}>
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M8 0v8M8 16l-3.2-5.5h6.4z" /></svg>
+        {say("app.name")}
+      </button>
+      {session && place && (
+        <>
+          <Choice label={say("bar.step")} value={place.step} options={session.meta.steps} onChoose={(step) => props.onGo({ step })} />
+          <Choice label={say("bar.rank")} value={place.rank} options={session.meta.ranks} onChoose={(rank) => props.onGo({ rank })} />
+          {place.micro_steps > 1 && (
+            <Choice label={say("bar.ms")} value={state.ms} all={say("bar.all")}
+              options={Array.from({ length: place.micro_steps }, (_, i) => i)} onChoose={(ms) => props.onGo({ ms })} />
+          )}
+          <QueryBox say={say} q={state.q} fault={fault ? say("hits.fault", fault.at + 1, fault.message) : ""}
+            onQuery={(q) => props.onGo({ q })} />
+        </>
+      )}
+      {!place && <span class="grow" />}
+      <div class="tools">
+        {session && <button onClick={props.onShare} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
+        {session && <button onClick={props.onExport}>{say("bar.export")}</button>}
+        <button onClick={props.onTheme} title={say("bar.theme", say(`bar.theme.${props.theme}`))} aria-label={say("bar.theme", say(`bar.theme.${props.theme}`))}>
+          <span aria-hidden="true">{props.theme === "auto" ? "◐" : props.theme === "light" ? "☀" : "☾"}</span>
+        </button>
+        <button onClick={props.onLanguage} lang={say("bar.language") === "English" ? "en" : "zh"}>{say("bar.language")}</button>
+        <button onClick={props.onHelp} title={`${say("bar.help")} (?)`} aria-label={say("bar.help")}>?</button>
+      </div>
+    </header>
+  );
+}
