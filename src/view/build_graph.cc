@@ -45,16 +45,6 @@ Result<dump_json::CallTree> ReadCalls(const std::string& path) {
       fmt::format("{}: is empty (expected the modules of the model). {}", path, kLevelAdvice));
 }
 
-// What an entry says of the ranks that it was merged from.
-void TakeMergeLines(const Call& call, Node& node) {
-  const Value* const member = call.Find(dump_json::kMergeLines);
-  const auto* const lines = member == nullptr ? nullptr : member->As<ValueList>();
-  if (lines == nullptr) return;
-  for (const Value& line : *lines) {
-    if (const auto* const text = line.As<std::string>()) node.merge.push_back(*text);
-  }
-}
-
 // Entries of dump.json as they are read.
 class EntryTaker {
  public:
@@ -96,7 +86,7 @@ class EntryTaker {
       return {};
     }
     PL_TRY_ASSIGN(node.values, ValuesOf(call, options_.form));
-    TakeMergeLines(call, node);
+    node.merge = MergeLinesOf(call);
     if (!options_.grades_overflow) return {};
     const auto grade = GradeOfCall(call);
     if (grade) node.overflow = grade->level;
@@ -141,6 +131,17 @@ void PlaceLayers(const dump_json::StackTable& stacks, bool is_mindspore, ModelGr
 }
 
 }  // namespace
+
+std::vector<std::string> MergeLinesOf(const Call& call) {
+  std::vector<std::string> found;
+  const Value* const member = call.Find(dump_json::kMergeLines);
+  const auto* const lines = member == nullptr ? nullptr : member->As<ValueList>();
+  if (lines == nullptr) return found;
+  for (const Value& line : *lines) {
+    if (const auto* const text = line.As<std::string>()) found.push_back(*text);
+  }
+  return found;
+}
 
 Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOptions& options) {
   PL_TRY_ASSIGN(const RankFiles files, FindFiles(directory));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plumbline/result.h"
 #include "view/model_graph.h"
@@ -30,6 +31,9 @@ struct RecordedGraph {
   bool counts_micro_steps = false;           // construct.json does
   RankCommunication communication{};         // its directory is not filled
 };
+
+// What an entry says of the ranks that it was merged from, a line each; none for others.
+std::vector<std::string> MergeLinesOf(const Call& call);
 
 // `directory`: that of a rank, with construct.json, dump.json and stack.json. kNotFound: one of
 // them is missing; kUnsupported: construct.json names no module; kCorrupt, kIo.

@@ -219,6 +219,7 @@ std::vector<PlacedValue> PlacedValuesOf(Part& part) {
   std::string place;
   if (IsGradients(part)) {
     for (auto& [key, member] : part.members) {
+      if (key == dump_json::kMergeLines) continue;
       place = key;
       // The one gradient of a parameter stands in a list.
       auto* const list = member.As<ValueList>();

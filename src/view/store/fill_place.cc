@@ -151,6 +151,15 @@ class PlaceFiller {
     return known->second;
   }
 
+  // How ranks were merged into a call; null: they were not.
+  [[nodiscard]] const std::vector<std::string>* MergeLines(bool is_golden,
+                                                           const std::string& name) const {
+    const auto* const seen = sides_[Index(is_golden)]->seen;
+    if (seen == nullptr) return nullptr;
+    const auto found = seen->merge_lines.find(name);
+    return found == seen->merge_lines.end() ? nullptr : &found->second;
+  }
+
   void AddNodes(bool is_golden) {
     const PlaceSide& side = *sides_[Index(is_golden)];
     std::unordered_set<std::string_view> communicates;
@@ -171,6 +180,7 @@ class PlaceFiller {
       if (record.type != StoredType::kGroup && record.type != StoredType::kRoot) {
         record.stack = StackOf(side, node->name);
       }
+      if (MergeLines(is_golden, node->name) != nullptr) record.flags |= node_flag::kMerged;
       if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node->name);
       if (!is_golden && comparison_ != nullptr) AddFindings(*node, record);
       place_.AddNode(is_golden, record);
@@ -200,7 +210,9 @@ class PlaceFiller {
 
   bool DetailOf(bool is_golden, uint32_t node, NodeDetail& detail) const {
     const CallsOfNodes& calls = calls_[Index(is_golden)];
-    if (!calls.Has(node)) return false;
+    const auto* const lines = MergeLines(is_golden, nodes_[Index(is_golden)][node]->name);
+    if (lines != nullptr) detail.merge.assign(lines->begin(), lines->end());
+    if (!calls.Has(node)) return lines != nullptr;
     calls.ForEach(node, [&](uint32_t i) {
       if (comparison_ != nullptr) {
         AddCall(*comparison_, comparison_->calls[i], detail);
