@@ -12,6 +12,7 @@ must not grow with their number, and time must grow with it alone. --upstream al
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -38,15 +39,14 @@ def record(folder: Path, layers: int, replicas: int) -> Path:
     if replicas == 1:
         return first
     step = folder / f"layers{layers}_replicas{replicas}" / "step0"
-    for t in range(SPLIT.tp):
-        for d in range(replicas):
-            for p in range(SPLIT.pp):
-                rank = step / f"rank{t + SPLIT.tp * (d + replicas * p)}"
-                if rank.exists():
-                    continue
-                rank.mkdir(parents=True)
-                for file in (first / f"rank{SPLIT.rank(t, 0, p)}").iterdir():
-                    os.link(file, rank / file.name)
+    places = itertools.product(range(SPLIT.tp), range(replicas), range(SPLIT.pp))
+    for t, d, p in places:
+        rank = step / f"rank{t + SPLIT.tp * (d + replicas * p)}"
+        if rank.exists():
+            continue
+        rank.mkdir(parents=True)
+        for file in (first / f"rank{SPLIT.rank(t, 0, p)}").iterdir():
+            os.link(file, rank / file.name)
     return step
 
 

@@ -1,6 +1,6 @@
-"""Recordings of a small transformer as Megatron runs it, by tensor, pipeline and interleaved pipeline
-parallel ranks: names, communication and numbers, computed with NumPy in float64. The same model has
-the same numbers however it is split, so that a merged run can be compared with one of a single rank.
+"""Recordings of a small transformer as Megatron runs it, by tensor, pipeline and interleaved
+pipeline parallel ranks: names, communication and numbers, computed with NumPy in float64. A model
+has the same numbers however it is split, so that a merged run can be compared with a single rank.
 """
 
 from __future__ import annotations
@@ -116,6 +116,18 @@ class Weights:
     second: Array
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where something runs: stage, part of the model on it, micro batch; of layers also their
+    number in the whole model and in that part."""
+
+    p: int
+    chunk: int
+    micro: int
+    layer: int = -1
+    local: int = -1
+
+
 def weights_of(layers: int) -> list[Weights]:
     """The same for every split."""
     random = np.random.default_rng(7)
@@ -154,9 +166,8 @@ class Model:
                 found.append((p, chunk, list(range(begin, begin + per))))
         return found
 
-    def transfer(self, p: int, to: int, micro: int, values: Array, forward: bool) -> None:
+    def transfer(self, p: int, to: int, values: Array) -> None:
         """Sends between stages, as calls between the modules."""
-        del micro, forward
         for t in range(self.split.tp):
             for here, there, op in ((p, to, "isend"), (to, p, "irecv")):
                 recorder, peer = self.ranks[t, here], self.rank_of(t, there)
@@ -190,9 +201,9 @@ class Model:
         objects = {key: tensor(value) for key, value in values.items()}
         return objects if self.split.dict_weights else list(objects.values())
 
-    def layer_forward(self, p: int, chunk: int, local: int, layer: int, micro: int,
-                      x: Array) -> Array:
+    def layer_forward(self, at: Place, x: Array) -> Array:
         """One transformer layer: norm, column parallel, tanh, row parallel, residual."""
+        p, chunk, micro, layer, local = at.p, at.chunk, at.micro, at.layer, at.local
         split, weights = self.split, self.weights[layer]
         path = f"{self.prefix(chunk)}.decoder.layers.{local}"
         name = f"{path}.TransformerLayer.forward.{micro}"
@@ -245,8 +256,9 @@ class Model:
         self.kept[layer, micro] = kept
         return out
 
-    def layer_backward(self, p: int, chunk: int, layer: int, micro: int, d: Array) -> Array:
+    def layer_backward(self, at: Place, d: Array) -> Array:
         """The gradients of layer_forward."""
+        p, chunk, micro, layer = at.p, at.chunk, at.micro, at.layer
         split, kept, weights = self.split, self.kept[layer, micro], self.weights[layer]
         path = f"{self.prefix(chunk)}.decoder.layers.{kept['local']}"
         name, mlp = f"{path}.TransformerLayer.backward.{micro}", f"{path}.mlp.MLP.backward.{micro}"
@@ -285,9 +297,10 @@ class Model:
             del first
         return dx
 
-    def around(self, p: int, chunk: int, direction: str, micro: int, inputs: list[Array],
+    def around(self, at: Place, direction: str, inputs: list[Array],
                outputs: list[Array]) -> None:
         """The modules around the layers."""
+        p, chunk, micro = at.p, at.chunk, at.micro
         prefix = self.prefix(chunk)
         outer = prefix.rsplit(".", 1)[0]
         names = [f"{prefix}.decoder.TransformerBlock", f"{prefix}.GPTModel",
@@ -299,7 +312,7 @@ class Model:
             given = [tensor(each) for each in inputs]
         results = [tensor(each) for each in outputs] if direction == "forward" else [None]
         for t in range(self.split.tp):
-            for name, parent in zip(names, [*names[1:], None]):
+            for name, parent in zip(names, [*names[1:], None], strict=True):
                 values = {first: given, "output": results}
                 if name == names[0] and (p or chunk) and not self.split.hands_over:
                     values = {**values, ("input_args" if direction == "forward" else "output"):
@@ -321,20 +334,20 @@ class Model:
             for step, (p, chunk, layers) in enumerate(stages):
                 entered = x
                 for local, layer in enumerate(layers):
-                    x = self.layer_forward(p, chunk, local, layer, micro, x)
-                self.around(p, chunk, "forward", micro, [entered], [x])
+                    x = self.layer_forward(Place(p, chunk, micro, layer, local), x)
+                self.around(Place(p, chunk, micro), "forward", [entered], [x])
                 if step + 1 < len(stages) and stages[step + 1][0] != p:
-                    self.transfer(p, stages[step + 1][0], micro, x, True)
+                    self.transfer(p, stages[step + 1][0], x)
             ends.append(x)
         for micro, x in enumerate(ends):
             d = x / x.size
             for step, (p, chunk, layers) in reversed(list(enumerate(stages))):
                 entered = d
                 for layer in reversed(layers):
-                    d = self.layer_backward(p, chunk, layer, micro, d)
-                self.around(p, chunk, "backward", micro, [entered], [d])
+                    d = self.layer_backward(Place(p, chunk, micro, layer), d)
+                self.around(Place(p, chunk, micro), "backward", [entered], [d])
                 if step > 0 and stages[step - 1][0] != p:
-                    self.transfer(p, stages[step - 1][0], micro, d, False)
+                    self.transfer(p, stages[step - 1][0], d)
         for (t, p), recorder in self.ranks.items():
             for layer, micro in list(self.kept):
                 if micro or self.stage_of(layer)[0] != p:

@@ -1,5 +1,5 @@
-"""plumb graph merges the ranks of a parallel run: recordings of a small model that is split in every
-way are merged, and compared with the one of a single rank, whose numbers they must have.
+"""plumb graph merges the ranks of a parallel run: recordings of a small model that is split in
+every way are merged, and compared with the one of a single rank, whose numbers they must have.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def test_merged_dump_is_read_like_any_other(tmp_path):
 def test_pipeline_layers_are_numbered_on(tmp_path):
     rank = merged(tmp_path, Split(pp=2, layers=8)) / "rank0"
     construct = read(rank, "construct")
-    layers = [name.split(".")[5] for name in construct if name.endswith("TransformerLayer.forward.0")]
+    layers = [name.split(".")[5] for name in construct
+              if name.endswith("TransformerLayer.forward.0")]
     assert layers == [str(i) for i in range(8)]
     layers = [name.split(".")[5] for name in construct
               if name.endswith("TransformerLayer.backward.0")]

@@ -142,53 +142,57 @@ TEST(FoldPipeline, LayersOnTheTopLevel) {
                    Layer(1, "backward"), Layer(0, "backward"), "optimizer.step.0"}));
 }
 
+std::string InChunk(int chunk, std::string_view rest) {
+  return fmt::format("Module.{}.{}", chunk, rest);
+}
+
+// Two parts of the model on each rank, with one layer each; the head behind the last layer.
+std::vector<TestCall> ChunkCalls(int stage) {
+  std::vector<TestCall> calls;
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    const double at = 10 * (2 * chunk + stage);
+    const std::string layer = InChunk(chunk, "block.layers.0.Layer.forward.0");
+    calls.push_back({InChunk(chunk, "block.Block.forward.0"), "", 1, at + 2});
+    calls.push_back({layer, calls.back().name, at + 1, at + 2});
+    calls.push_back({InChunk(chunk, "block.layers.0.fc.Linear.forward.0"), layer, at + 1, at + 2});
+  }
+  for (int chunk = 1; chunk >= 0; --chunk) {
+    const double at = 10 * (2 * chunk + stage);
+    calls.push_back({InChunk(chunk, "block.Block.backward.0"), "", at + 9, 5});
+    calls.push_back(
+        {InChunk(chunk, "block.layers.0.Layer.backward.0"), calls.back().name, at + 9, at + 8});
+  }
+  if (stage == 1) {
+    calls.push_back(
+        {InChunk(1, "head.Linear.forward.0"), InChunk(1, "block.Block.forward.0"), 7, 8});
+  }
+  return calls;
+}
+
 TEST(FoldPipeline, ChunksOfAnInterleavedPipelineBecomeOne) {
   std::vector<RankTree> trees;
-  const auto name = [](int chunk, std::string_view rest) {
-    return fmt::format("Module.{}.{}", chunk, rest);
-  };
-  for (int stage = 0; stage < 2; ++stage) {
-    std::vector<TestCall> calls;
-    for (int chunk = 0; chunk < 2; ++chunk) {
-      const double at = 10 * (2 * chunk + stage);
-      calls.push_back({name(chunk, "block.Block.forward.0"), "", 1, at + 2});
-      calls.push_back({name(chunk, "block.layers.0.Layer.forward.0"),
-                       name(chunk, "block.Block.forward.0"), at + 1, at + 2});
-      calls.push_back({name(chunk, "block.layers.0.fc.Linear.forward.0"),
-                       name(chunk, "block.layers.0.Layer.forward.0"), at + 1, at + 2});
-    }
-    for (int chunk = 1; chunk >= 0; --chunk) {
-      const double at = 10 * (2 * chunk + stage);
-      calls.push_back({name(chunk, "block.Block.backward.0"), "", at + 9, 5});
-      calls.push_back({name(chunk, "block.layers.0.Layer.backward.0"),
-                       name(chunk, "block.Block.backward.0"), at + 9, at + 8});
-    }
-    if (stage == 1) {
-      calls.push_back({name(1, "head.Linear.forward.0"), name(1, "block.Block.forward.0"), 7, 8});
-    }
-    trees.push_back(TreeOf(stage, calls));
-  }
+  for (int stage = 0; stage < 2; ++stage) trees.push_back(TreeOf(stage, ChunkCalls(stage)));
   FoldPipeline(PointersTo(trees), 2);
   RankTree& main = trees[0];
-  const std::string block = name(0, "block.Block.forward.0");
-  EXPECT_EQ(NamesBelow(main.root()), (Names{block, name(0, "block.Block.backward.0")}));
+  const std::string block = InChunk(0, "block.Block.forward.0");
+  const std::string back = InChunk(0, "block.Block.backward.0");
+  EXPECT_EQ(NamesBelow(main.root()), (Names{block, back}));
   Names forward, backward;
   for (int i = 0; i < 4; ++i) {
     forward.push_back(fmt::format("Module.0.block.layers.{}.Layer.forward.0", i));
     backward.insert(backward.begin(), fmt::format("Module.0.block.layers.{}.Layer.backward.0", i));
+    // The numbers tell that the order is that of execution.
+    ASSERT_NE(main.Find(forward.back()), nullptr);
+    EXPECT_EQ(MaxAt(*main.Find(forward.back()), "input.0"), 10 * i + 1);
+    EXPECT_EQ(MaxAt(*main.Find(backward.front()), "output.0"), 10 * i + 8);
   }
   forward.push_back("Module.0.head.Linear.forward.0");
   EXPECT_EQ(NamesBelow(*main.Find(block)), forward);
-  EXPECT_EQ(NamesBelow(*main.Find(name(0, "block.Block.backward.0"))), backward);
+  EXPECT_EQ(NamesBelow(*main.Find(back)), backward);
   EXPECT_EQ(NamesBelow(*main.Find(forward[3])),
             Names{"Module.0.block.layers.3.fc.Linear.forward.0"});
-  // The numbers tell that the order is that of execution.
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(MaxAt(*main.Find(forward[static_cast<size_t>(i)]), "input.0"), 10 * i + 1);
-    EXPECT_EQ(MaxAt(*main.Find(backward[static_cast<size_t>(3 - i)]), "output.0"), 10 * i + 8);
-  }
   EXPECT_EQ(MaxAt(*main.Find(block), "output.0"), 32);
-  EXPECT_EQ(MaxAt(*main.Find(name(0, "block.Block.backward.0")), "input.0"), 39);
+  EXPECT_EQ(MaxAt(*main.Find(back), "input.0"), 39);
 }
 
 TEST(FoldLooseCalls, GroupsHoldThoseOfEachRank) {
