@@ -1,4 +1,4 @@
-"""Merging of parallel ranks against 26.2.0: names, parents and links of the graphs, every statistic,
+"""Merging of parallel ranks against 26.2.0: names, parents, links of the graphs, every statistic,
 and what parallel_merge_info says, on recordings with the names and the communication of Megatron.
 
 Where the two differ, and why, stands in each test; docs/formats/vis_db.md has the same list.

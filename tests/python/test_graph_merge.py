@@ -161,8 +161,6 @@ PROBLEMS = [
      "target: --vpp: 2 needs --pp 2 or more, got --pp 1"),
     (["--rank_size", "4", "--tp", "2", "--pp", "2", "--order", "TP"],
      "target: --order: expected lower-case letters"),
-    (["--rank_size", "4", "--tp", "2", "--pp", "2", "--order", "tp-dp"],
-     "--order: tp-dp does not name pp, whose size is 2"),
     (["--rank_size", "4", "--tp", "2", "--pp", "2", "--ranks", "0"], "--ranks: merging needs all"),
 ]
 

@@ -114,10 +114,14 @@ Result<RankGroups> GroupsOf(const HintsByRank& hints, const ParallelLayout& layo
                             ParallelDimension dimension, std::vector<std::string>& notes) {
   const bool is_tensor = dimension == ParallelDimension::kTensor;
   const int64_t size = is_tensor ? layout.tensor : layout.pipeline;
-  PL_TRY_ASSIGN(RankGroups computed, GroupsByArithmetic(layout, dimension));
-  if (size == 1) return computed;
+  if (size == 1) {
+    RankGroups alone;
+    for (int64_t rank = 0; rank < layout.ranks; ++rank) alone.push_back({rank});
+    return alone;
+  }
   RankGroups recorded = is_tensor ? TensorGroups(hints) : TraceChains(hints);
   if (AreComplete(recorded, hints, size)) return recorded;
+  PL_TRY_ASSIGN(RankGroups computed, GroupsByArithmetic(layout, dimension));
   if (!recorded.empty()) {
     notes.push_back(fmt::format(
         "{} groups of {} ranks are computed from --order {}: those that communicated, {}, are not "
