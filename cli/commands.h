@@ -35,6 +35,7 @@ void AddGradUnpackCommand(CLI::App& app, int& exit_status);
 void AddGraphCommand(CLI::App& app, int& exit_status);
 void AddH5copyCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
+void AddLayoutCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);
 void AddOpGenerateCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);

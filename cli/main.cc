@@ -47,6 +47,7 @@ constexpr AddCommand kCommands[] = {
     AddGraphCommand,
     AddH5copyCommand,
     AddInspectCommand,
+    AddLayoutCommand,
     AddMergeCommand,
     AddOverflowCommand,
     AddOpGenerateCommand,
@@ -66,16 +67,27 @@ constexpr const char* kMsaccucmp = "msaccucmp";
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"-tp", "--target_path"},    {"-gp", "--golden_path"},
-      {"-fm", "--fuzzy_match"},    {"-da", "--diff_analyze"},
-      {"-oc", "--overflow_check"}, {"-cs", "--complete_stack"},
-      {"-config", "--config"},     {"-dm", "--data_mapping"},
-      {"-cm", "--cell_mapping"},   {"-am", "--api_mapping"},
-      {"-lm", "--layer_mapping"},  {"-tensor_log", "--is_print_compare_log"},
-      {"-vc", "--verl-compare"},   {"-vv", "--verl-verify"},
-      {"-out", "--output"},        {"-npu", "--npu_csv_path"},
-      {"-gpu", "--gpu_csv_path"},  {"-csv_path", "--csv_path"},
-      {"-api_info", "--api_info"}, {"-save_error_data", "--save_error_data"}};
+      {"-tp", "--target_path"},
+      {"-gp", "--golden_path"},
+      {"-fm", "--fuzzy_match"},
+      {"-da", "--diff_analyze"},
+      {"-oc", "--overflow_check"},
+      {"-cs", "--complete_stack"},
+      {"-config", "--config"},
+      {"-dm", "--data_mapping"},
+      {"-cm", "--cell_mapping"},
+      {"-am", "--api_mapping"},
+      {"-lm", "--layer_mapping"},
+      {"-tensor_log", "--is_print_compare_log"},
+      {"-progress_log", "--is_print_progress_log"},
+      {"-vc", "--verl-compare"},
+      {"-vv", "--verl-verify"},
+      {"-out", "--output"},
+      {"-npu", "--npu_csv_path"},
+      {"-gpu", "--gpu_csv_path"},
+      {"-csv_path", "--csv_path"},
+      {"-api_info", "--api_info"},
+      {"-save_error_data", "--save_error_data"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

@@ -21,13 +21,14 @@ function checkSize(): Plugin {
 
 const atRoot = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-export default defineConfig({
+// `vite build --mode made` builds dev/, the page over made data, for the benchmark.
+export default defineConfig(({ mode }) => ({
   root: atRoot("."),
   base: "./",
   plugins: [checkSize()],
   cacheDir: atRoot("../build/web/cache"),
   build: {
-    outDir: atRoot("../build/web/dist"),
+    outDir: atRoot(mode === "made" ? "../build/web/made" : "../build/web/dist"),
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,
@@ -35,6 +36,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     reportCompressedSize: false,
     rollupOptions: {
+      input: atRoot(mode === "made" ? "dev/index.html" : "index.html"),
       output: {
         entryFileNames: "page.js",
         assetFileNames: "page[extname]",
@@ -42,4 +44,4 @@ export default defineConfig({
       },
     },
   },
-});
+}));

@@ -28,7 +28,8 @@ int Fail(const Error& error) {
 }
 
 double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 int Build(const Arguments& arguments) {
@@ -95,6 +96,4 @@ int Main(const Arguments& arguments) {
 }  // namespace
 }  // namespace plumbline::view
 
-int main(int argc, char** argv) {
-  return plumbline::view::Main({argv + 1, argv + argc});
-}
+int main(int argc, char** argv) { return plumbline::view::Main({argv + 1, argv + argc}); }

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/file/file.h"
 #include "base/process/log.h"
+#include "base/text/json.h"
 #include "commands.h"
+#include "commands/compare_mappings.h"
 #include "commands/natural_number.h"
 #include "help_page.h"
 #include "load/compare_request.h"
@@ -28,7 +32,9 @@ struct GraphArguments {
   std::string target_path, golden_path, request_path, summary_path;
   std::string type = "db", stacks;
   std::vector<std::string> fail_on;
-  bool tensor_log = false;  // upstream's
+  bool tensor_log = false, progress_log = false;  // upstream's
+  bool serve = false;
+  std::string thresholds_path;
   view::ParallelOptions parallel;
   view::GraphFileOptions options;
 };
@@ -107,7 +113,44 @@ Result<bool> WritesDumps(GraphArguments& arguments) {
   return false;
 }
 
-Result<int> RunGraph(GraphArguments& arguments) {
+// Lines for front ends that run upstream's command and read them from its standard output.
+class ProgressLog {
+ public:
+  explicit ProgressLog(bool is_on) : is_on_(is_on) { Print(true); }
+
+  void Show(uint64_t done, uint64_t all) {
+    const int percent = all == 0 ? 0 : static_cast<int>(100 * done / all);
+    if (percent == percent_) return;
+    percent_ = percent;
+    Print(true);
+  }
+  void Finish() {
+    percent_ = 100;
+    Print(false);
+  }
+  void Fail(std::string_view message) {
+    error_ = message;
+    Print(false);
+  }
+
+ private:
+  void Print(bool is_running) const {
+    if (!is_on_) return;
+    std::string error;
+    if (!error_.empty()) json::AppendString(error_, error);
+    cli::Print(
+        fmt::format("PROGRESS: {{\"current_progress\": {}, \"process_running\": {}, "
+                    "\"error_msg\": [{}]}}\n",
+                    percent_, is_running, error));
+    (void)std::fflush(stdout);
+  }
+
+  const bool is_on_;
+  int percent_ = 0;
+  std::string error_;
+};
+
+Result<int> RunGraph(GraphArguments& arguments, ProgressLog& log) {
   PL_TRY(ResolvePaths(arguments));
   // Of one recording alone, what comparisons say cannot be asked for.
   if (arguments.golden_path.empty()) PL_TRY(view::FailsOn({}, arguments.fail_on));
@@ -116,15 +159,22 @@ Result<int> RunGraph(GraphArguments& arguments) {
   view::GraphFileOptions& options = arguments.options;
   options.type = arguments.type == "vis" ? view::GraphFileType::kVis : view::GraphFileType::kDb;
   options.stacks = StacksOf(arguments);
-  Progress progress(arguments.golden_path.empty() ? "building" : "comparing", "rank");
-  if (progress.is_on()) {
-    options.progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
+  if (!arguments.thresholds_path.empty()) {
+    PL_TRY_ASSIGN(options.thresholds, view::ReadGraphThresholds(arguments.thresholds_path));
   }
+  if (arguments.tensor_log) options.compared = LogTensors;
+  Progress progress(arguments.golden_path.empty() ? "building" : "comparing", "rank");
+  options.progress = [&](uint64_t done, uint64_t all) {
+    progress.Show(PartsDone(done, all));
+    log.Show(done, all);
+  };
   PL_TRY_ASSIGN(const view::GraphFileReport report, WriteFiles(arguments));
   Print(view::GraphAnswer(report));
   for (const std::string& file : report.files) Print(fmt::format("  {}\n", OneLine(file)));
   for (const std::string& note : report.notes) PrintNote("graph", note);
   PL_TRY(WriteSummary(arguments, report));
+  if (arguments.serve)
+    Print(fmt::format("open it: plumb view {}\n", OneLine(report.files.front())));
   PL_TRY_ASSIGN(const bool fails, view::FailsOn(report, arguments.fail_on));
   return fails ? kDifferencesFound : 0;
 }
@@ -169,8 +219,8 @@ void AddPairing(CLI::App& command, GraphArguments& arguments) {
       ->type_name("[FILE]");
   command.add_option("--noise", options.noise_path,
                      "a third run that is right: as far as it is from GOLDEN is noise");
-  command.add_flag("--is_print_compare_log", arguments.tensor_log, "upstream's, without effect")
-      ->group("");
+  command.add_flag("--is_print_compare_log", arguments.tensor_log,
+                   "one line per compared tensor on stderr (also -tensor_log)");
 }
 
 // One value of each for one recording, two (target, golden) for a pair.
@@ -220,6 +270,15 @@ void AddResults(CLI::App& command, GraphArguments& arguments) {
                    "grade nodes with NaN, Inf or a jump of norms (also -oc)");
   command.add_flag("--resume", options.resumes,
                    "take ranks that an earlier run with this option finished from there");
+  command
+      .add_option("--thresholds", arguments.thresholds_path,
+                  "JSON with limits that no verdict depends on: overflow_norm_ratio")
+      ->type_name("FILE");
+  command.add_flag("--serve", arguments.serve, "say how to open the result in a browser");
+  command
+      .add_flag("--is_print_progress_log", arguments.progress_log,
+                "lines for front ends of upstream's command (also -progress_log)")
+      ->group("");
   command.add_option("--summary", arguments.summary_path, "also write counts and answers as JSON")
       ->type_name("FILE");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
@@ -249,7 +308,13 @@ void AddGraphCommand(CLI::App& app, int& exit_status) {
       {{1, "--fail-on found something"}}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Result<int> status = RunGraph(*arguments);
+    ProgressLog log(arguments->progress_log);
+    const Result<int> status = RunGraph(*arguments, log);
+    if (status) {
+      log.Finish();
+    } else {
+      log.Fail(status.error().message());
+    }
     exit_status = status ? *status : ReportError("graph", status.error());
   });
 }

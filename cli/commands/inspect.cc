@@ -19,6 +19,7 @@
 #include "inspect/inventory.h"
 #include "kernels/cpu_target.h"
 #include "terminal.h"
+#include "view/describe_vis.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {
@@ -334,7 +335,15 @@ Status CheckComplete(const Inventory& inventory, bool salvage) {
                            damaged, CountText(inventory.device_dumps.size(), "device dump")));
 }
 
+Status InspectVis(const std::string& path, bool machine) {
+  PL_TRY_ASSIGN(const std::string text,
+                machine ? view::DescribeVisAsJson(path) : view::DescribeVis(path));
+  Print(machine ? text + "\n" : text);
+  return {};
+}
+
 Status InspectPath(const std::string& path, bool salvage, bool machine) {
+  if (view::IsVisName(path)) return InspectVis(path, machine);
   PL_TRY_ASSIGN(const Inventory inventory, TakeInventory(path));
   if (machine) {
     PL_TRY(PrintJson(inventory));
@@ -411,7 +420,8 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option(
           "what", arguments->what,
-          "`cpu`, `config`, a dump, step or rank directory, or a file of one; dumps of a device")
+          "`cpu`, `config`, a dump, step or rank directory, or a file of one; dumps of a device; "
+          ".vis and .vis.db")
       ->required();
   command->add_flag("--salvage,--allow-partial", arguments->salvage,
                     "a truncated dump.json is no error");

@@ -15,13 +15,16 @@
 #include <vector>
 
 #include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "base/file/scratch_directory.h"
 #include "base/process/log.h"
 #include "browser.h"
 #include "commands.h"
 #include "help_page.h"
 #include "module_loader.h"
+#include "report/page_files.h"
 #include "terminal.h"
+#include "view/one_file.h"
 #include "view/serve/page_files.h"
 #include "view/serve/page_server.h"
 #include "view/serve/result_export.h"
@@ -151,7 +154,7 @@ void PrintAddress(const ViewArguments& arguments, int port, const std::string& a
     Print(fmt::format("  from the machine you sit at, first: {}\n", OneLine(line)));
   }
   if (view::BuiltPage().empty()) {
-    PrintNote("view", "this program was built without its page: only questions are answered");
+    PrintNote("view", report::kPageNotBuilt);
   }
   Print("  Ctrl-C ends it\n");
   (void)std::fflush(stdout);
@@ -212,6 +215,8 @@ bool InputHasEnded() {
 
 Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
                                   const std::vector<view::PathPair>& pairs) {
+  AwaitInterrupts();
+  LiveOnWithLostMapping();
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
   PL_TRY_ASSIGN(const std::unique_ptr<ScratchDirectory> scratch,
                 ScratchDirectory::Make("plumb-view"));
@@ -221,7 +226,6 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   view::PageServer server(std::move(options));
   PL_TRY_ASSIGN(const std::unique_ptr<view::HttpServer> http,
                 functions->start_http_server(arguments.host, arguments.port, {}, server));
-  AwaitInterrupts();
   for (const view::PathPair& pair : pairs) {
     PL_TRY(server.datasets().Open(pair.target, pair.golden));
   }
@@ -248,17 +252,28 @@ Status CheckArguments(const ViewArguments& arguments) {
                              "your own (8 to 128 letters, digits, '-', '_' or '.')",
                              arguments.host));
   }
-  if (!arguments.html.empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 "--html: the page as one file cannot be written by this build of plumb");
-  }
   return {};
+}
+
+// --html.
+Result<int> WriteHtmlFile(const ViewArguments& arguments,
+                          const std::vector<view::PathPair>& pairs) {
+  if (pairs.size() != 1 || pairs.front().golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--html: expected two recordings to compare, TARGET and GOLDEN");
+  }
+  PL_TRY_ASSIGN(const std::string answer,
+                view::WriteOneFile(pairs.front().target, pairs.front().golden,
+                                   arguments.opener.compare, arguments.html));
+  Print(answer + fmt::format("file: {}\n", OneLine(arguments.html)));
+  return 0;
 }
 
 Result<int> RunView(ViewArguments& arguments) {
   PL_TRY(CheckArguments(arguments));
   if (arguments.has_no_cache) arguments.opener.cache.directory.clear();
   PL_TRY_ASSIGN(const std::vector<view::PathPair> pairs, RealPairs(arguments));
+  if (!arguments.html.empty()) return WriteHtmlFile(arguments, pairs);
   if (arguments.only_builds) return BuildOnly(arguments, pairs);
   return ServeUntilInterrupted(arguments, pairs);
 }
@@ -299,7 +314,9 @@ void AddStores(CLI::App& command, ViewArguments& arguments) {
   command.add_flag("--no-cache", arguments.has_no_cache, "keep nothing for the next time");
   command.add_flag("--build-only", arguments.only_builds,
                    "compare and keep what was found, and end; nothing is served");
-  command.add_option("--html", arguments.html, "write the page with its data into one file")
+  command
+      .add_option("--html", arguments.html,
+                  "compare, write the page with its data into one file, and end")
       ->type_name("FILE");
 }
 

@@ -1,16 +1,24 @@
 #include "bind_view.h"
 
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
-#include "base/file/file.h"
 #include "errors.h"
 #include "file_path.h"
+#include "view/trends/layout_picture.h"
 #include "view/trends/trend_answers.h"
 #include "view/values/value_answers.h"
 
@@ -27,12 +35,6 @@ view::Parameters ParametersOf(const QuestionTexts& texts) {
   return parameters;
 }
 
-// Empty: there is none.
-std::optional<view::ValueFile> FileOf(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  return view::ValueFile{std::string(DirectoryOf(path)), std::string(BaseName(path))};
-}
-
 // Answers that are kept for the next question.
 struct ValueReader {
   view::ValueCache cache;
@@ -40,8 +42,8 @@ struct ValueReader {
   Result<std::string> Ask(const FilePath& target, const FilePath& golden, const std::string& what,
                           const QuestionTexts& texts) {
     const nb::gil_scoped_release release;
-    return view::ValueAnswer({FileOf(target.bytes), FileOf(golden.bytes)}, what,
-                             ParametersOf(texts), {&cache, nullptr});
+    return view::ValueAnswer({target.bytes, golden.bytes}, what, ParametersOf(texts),
+                             {&cache, nullptr});
   }
 };
 
@@ -56,9 +58,51 @@ struct TrendDatabase {
   }
 };
 
+// Ranks, label, copy of the model, cells.
+using LayoutRowParts =
+    std::tuple<std::vector<int64_t>, std::string, size_t, std::vector<std::string>>;
+
+void BindLayout(nb::module_& m) {
+  nb::class_<view::LayoutGrid>(m, "LayoutGrid", "Which ranks hold which layers.")
+      .def(
+          "__init__",
+          [](view::LayoutGrid* self, int64_t ranks, int64_t layers, int64_t tensor,
+             int64_t pipeline, std::optional<int64_t> layers_of_part, const std::string& order,
+             bool standalone_embedding) {
+            new (self) view::LayoutGrid(ValueOrRaise(view::LayOutModel(
+                {ranks, layers, tensor, pipeline, layers_of_part, order, standalone_embedding})));
+          },
+          nb::arg("ranks"), nb::arg("layers"), nb::arg("tensor"), nb::arg("pipeline"),
+          nb::arg("layers_of_part").none(), nb::arg("order"), nb::arg("standalone_embedding"))
+      .def_ro("virtual_stages", &view::LayoutGrid::virtual_stages)
+      .def_ro("data_parallel_size", &view::LayoutGrid::data_parallel_size)
+      .def_ro("transformer_stages", &view::LayoutGrid::transformer_stages)
+      .def_prop_ro("rows",
+                   [](const view::LayoutGrid& self) {
+                     std::vector<LayoutRowParts> rows;
+                     for (const view::LayoutRow& row : self.rows) {
+                       rows.emplace_back(row.ranks, row.label, row.replica, row.cells);
+                     }
+                     return rows;
+                   })
+      .def(
+          "path_of",
+          [](const view::LayoutGrid& self, const FilePath& output) {
+            return FilePath{view::LayoutPath(self, output.bytes)};
+          },
+          nb::arg("output"), "Where the picture is written.")
+      .def(
+          "write",
+          [](const view::LayoutGrid& self, const FilePath& output) {
+            return FilePath{ValueOrRaise(view::WriteLayout(self, output.bytes))};
+          },
+          nb::arg("output"), "Writes the picture; its path.");
+}
+
 }  // namespace
 
 void BindView(nb::module_& m) {
+  BindLayout(m);
   nb::class_<ValueReader>(m, "ValueReader", "Answers about the elements of tensor files.")
       .def(nb::init<>())
       .def(

@@ -7,7 +7,7 @@
 
 namespace plumbline::python {
 
-// Adds ValueReader and TrendDatabase.
+// Adds ValueReader, TrendDatabase and LayoutGrid.
 void BindView(nanobind::module_& m);
 
 }  // namespace plumbline::python

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plumbline.comparison import compare
     from plumbline.comparison_result import ComparisonResult
     from plumbline.config_check.checker import ConfigChecker
+    from plumbline.parallel_layout import ParallelConfig, plot_model_parallelism
     from plumbline.precheck_result import PrecheckResult, precheck
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
@@ -32,6 +33,7 @@ __all__ = [
     "CorruptDataError",
     "GradComparator",
     "InternalError",
+    "ParallelConfig",
     "PrecheckResult",
     "RanksResult",
     "TrainerMonitorV2",
@@ -41,6 +43,7 @@ __all__ = [
     "compare_ranks",
     "compare_training",
     "csv2tensorboard_by_step",
+    "plot_model_parallelism",
     "precheck",
     "view",
 ]
@@ -53,6 +56,7 @@ _LAZY = {
     "CorruptDataError": "plumbline._core",
     "GradComparator": "plumbline.watch.grad_comparator",
     "InternalError": "plumbline._core",
+    "ParallelConfig": "plumbline.parallel_layout",
     "PrecheckResult": "plumbline.precheck_result",
     "RanksResult": "plumbline.rank_comparison",
     "TrainerMonitorV2": "plumbline.watch.trainer_monitor_v2",
@@ -62,6 +66,7 @@ _LAZY = {
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",
     "csv2tensorboard_by_step": "plumbline.watch.csv2tb",
+    "plot_model_parallelism": "plumbline.parallel_layout",
     "precheck": "plumbline.precheck_result",
     "view": "plumbline.viewer",
 }

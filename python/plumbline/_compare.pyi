@@ -1,6 +1,6 @@
 """Native comparison of plumbline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import enum
 import os
 
@@ -317,6 +317,46 @@ def monitor_to_tensorboard(data: str | bytes | os.PathLike, output: str | bytes 
     Writes event files; the directory that they are in, and warnings. Empty texts: the default.
     """
 
+class LayoutGrid:
+    """Which ranks hold which layers."""
+
+    def __init__(self, ranks: int, layers: int, tensor: int, pipeline: int, layers_of_part: int | None, order: str, standalone_embedding: bool) -> None: ...
+
+    @property
+    def virtual_stages(self) -> int: ...
+
+    @property
+    def data_parallel_size(self) -> int: ...
+
+    @property
+    def transformer_stages(self) -> int: ...
+
+    @property
+    def rows(self) -> list[tuple[list[int], str, int, list[str]]]: ...
+
+    def path_of(self, output: str | bytes | os.PathLike) -> str:
+        """Where the picture is written."""
+
+    def write(self, output: str | bytes | os.PathLike) -> str:
+        """Writes the picture; its path."""
+
+class ValueReader:
+    """Answers about the elements of tensor files."""
+
+    def __init__(self) -> None: ...
+
+    def ask(self, target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, what: str, parameters: Mapping[str, str] = {}) -> str:
+        """The JSON text of an answer; an empty path is no side."""
+
+class TrendDatabase:
+    """A .trend.db, opened read-only."""
+
+    @staticmethod
+    def open(path: str | bytes | os.PathLike) -> TrendDatabase: ...
+
+    def ask(self, question: str, parameters: Mapping[str, str] = {}, against: TrendDatabase | None = None) -> str:
+        """The JSON text of an answer."""
+
 class WatchedRecording:
     """Every tensor of a recording, by number."""
 
@@ -336,7 +376,7 @@ class WatchedRecording:
     def value(self, number: int) -> object:
         """Its elements as (bytes, dtype, shape), or None."""
 
-    def check(self, watchpoints: Sequence[tuple[str, Sequence[int]]]) -> list:
+    def check(self, watchpoints: Sequence["std::pair<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, std::vector<unsigned long, std::allocator<unsigned long> > >"]) -> list:
         """
         Holds expressions against the tensors named beside each: (watchpoint, tensor, code, reasons, [(parameter, threshold, hit, actual)]) for hits and what is not evaluated.
         """
@@ -494,20 +534,3 @@ class PrecheckReport:
 
 def run_precheck(options: PrecheckOptions) -> PrecheckReport:
     """Runs every recorded call again; writes the csv files."""
-
-class ValueReader:
-    """Answers about the elements of tensor files."""
-
-    def __init__(self) -> None: ...
-
-    def ask(self, target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, what: str, parameters: Mapping[str, str] = {}) -> str:
-        """The JSON text of an answer; an empty path is no side."""
-
-class TrendDatabase:
-    """A .trend.db, opened read-only."""
-
-    @staticmethod
-    def open(path: str | bytes | os.PathLike) -> TrendDatabase: ...
-
-    def ask(self, question: str, parameters: Mapping[str, str] = {}, against: TrendDatabase | None = None) -> str:
-        """The JSON text of an answer."""

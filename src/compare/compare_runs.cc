@@ -214,6 +214,14 @@ struct compare::RunPair::Impl {
   LeftOut left_out{};
   std::vector<DefaultArguments> defaults{};
 
+  // Keeps the items alone, which the rows refer to: the names around them take as much as a third.
+  void DropCalls() {
+    if (comparison.items != nullptr) return;
+    comparison.items = KeepItems(target.calls, golden.calls);
+    target.calls = {};
+    golden.calls = {};
+  }
+
   // Whether a side is a dump of static graphs.
   [[nodiscard]] bool has_graphs() const {
     return target.run.header().of_graphs || golden.run.header().of_graphs;
@@ -399,6 +407,7 @@ Status compare::RunPair::Explain() {
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
   WarnOfUnlikeRuns(target, golden, comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
+  impl_->DropCalls();
   return impl_->watch->Check();
 }
 
@@ -408,8 +417,8 @@ const Run& compare::RunPair::golden() const { return impl_->golden.run; }
 const Comparison& compare::RunPair::comparison() const { return impl_->comparison; }
 
 Comparison compare::RunPair::Take() && {
+  impl_->DropCalls();
   Comparison comparison = std::move(impl_->comparison);
-  comparison.items = KeepItems(impl_->target.calls, impl_->golden.calls);
   Unload(std::move(impl_->target), std::move(impl_->golden), impl_->options);
   return comparison;
 }

@@ -23,8 +23,6 @@
 namespace plumbline {
 namespace {
 
-constexpr double kLargestNormRatio = 100;
-
 // A tensor in any nesting. Depth is bounded by the reader.
 bool HasBadMean(const Value& value) {
   if (const auto* tensor = value.As<TensorRecord>()) return !BadKindOf(tensor->mean).empty();
@@ -101,18 +99,18 @@ std::optional<double> LargestNorm(const Value* value) {
   return largest;
 }
 
-bool NormJumps(const Call& call) {
+bool NormJumps(const Call& call, double largest_ratio) {
   const std::optional<double> out = LargestNorm(call.Find(dump_json::kOutput));
   std::optional<double> in = LargestNorm(InputsOf(call));
   const std::optional<double> named = LargestNorm(call.Find(dump_json::kInputKwargs));
   if (named) in = std::max(in.value_or(*named), *named);
   if (!in || !out) return false;
-  return *in == 0 ? *out > kLargestNormRatio : *out / *in > kLargestNormRatio;
+  return *in == 0 ? *out > largest_ratio : *out / *in > largest_ratio;
 }
 
 // Memory that a call only fills, or what it is asked to fill with, may hold anything.
 struct ExpectedAnomaly {
-  std::string_view api;                      // first two parts of the name, lower case
+  std::string_view api;  // first two parts of the name, lower case
   std::optional<size_t> input = {}, output = {};
   std::string_view keyword = {};
 };
@@ -167,12 +165,13 @@ OverflowLevel LevelOf(OverflowScene scene) {
   return OverflowLevel::kHigh;
 }
 
-std::optional<OverflowScene> SceneOf(const Call& call, const AnomalousPlaces& places) {
+std::optional<OverflowScene> SceneOf(const Call& call, const AnomalousPlaces& places,
+                                     double largest_ratio) {
   if (places.in_outputs()) {
     return places.in_inputs() ? OverflowScene::kHandedOn : OverflowScene::kProduced;
   }
   if (places.in_inputs()) return OverflowScene::kSwallowed;
-  return NormJumps(call) ? std::optional(OverflowScene::kNormJumped) : std::nullopt;
+  return NormJumps(call, largest_ratio) ? std::optional(OverflowScene::kNormJumped) : std::nullopt;
 }
 
 // Depth first; only what may hold NaN and has no statistics counts as not judged.
@@ -195,8 +194,8 @@ Result<GradedRank> GradeRank(const load::RankDirectory& directory) {
   grades.directory = directory;
   const std::string path = JoinPath(directory.path, run_files::kDumpJson);
   uint64_t unread = 0;
-  const auto file = dump_json::VisitDumpFile(
-      path, /*salvage=*/true, [&](dump_json::VisitedCall&& visited) {
+  const auto file =
+      dump_json::VisitDumpFile(path, /*salvage=*/true, [&](dump_json::VisitedCall&& visited) {
         ++grades.entries;
         unread += visited.problem.empty() ? 0 : 1;
         CountTensors(visited.call, grades);
@@ -290,9 +289,9 @@ std::string_view OverflowSceneText(OverflowScene scene) {
   return "the outputs' Norm is more than 100 times the inputs'";
 }
 
-std::optional<OverflowGrade> GradeOfCall(const Call& call) {
+std::optional<OverflowGrade> GradeOfCall(const Call& call, double largest_norm_ratio) {
   const AnomalousPlaces places = PlacesIn(call);
-  const std::optional<OverflowScene> scene = SceneOf(call, places);
+  const std::optional<OverflowScene> scene = SceneOf(call, places, largest_norm_ratio);
   if (!scene || IsExpected(call.name, places)) return std::nullopt;
   return OverflowGrade{LevelOf(*scene), *scene};
 }

@@ -31,8 +31,12 @@ struct OverflowGrade {
   OverflowScene scene = OverflowScene::kSwallowed;
 };
 
+// Upstream's: outputs whose largest Norm is more than this many times that of the inputs.
+inline constexpr double kLargestNormRatio = 100;
+
 // Nothing: no anomaly, or one that means nothing, of memory that a call only fills.
-std::optional<OverflowGrade> GradeOfCall(const Call& call);
+std::optional<OverflowGrade> GradeOfCall(const Call& call,
+                                         double largest_norm_ratio = kLargestNormRatio);
 
 struct GradedCall {
   std::string name;

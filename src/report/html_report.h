@@ -107,6 +107,8 @@ struct HtmlPart {
 // share: the first wrong call, wrong calls and what is above them before the rest, as whole calls.
 // The page says what it lacks.
 inline constexpr size_t kHtmlBytes = 15000000, kHtmlFrameBytes = 1500000;
+// Rows of all parts together, which a browser unpacks into its memory.
+inline constexpr size_t kHtmlRows = 100000;
 // The share of each of so many parts.
 size_t HtmlShare(size_t parts);
 

@@ -440,12 +440,15 @@ class PartWriter {
   // Blocks in order of importance, until the page is full.
   void AddRows() {
     const std::vector<uint32_t>& calls = plan_.importance;
+    const uint64_t most_rows = kHtmlRows * most_bytes_ / HtmlShare(1);
     size_t block = kBlockCalls;
     for (size_t at = 0; at < calls.size();) {
       const std::span some = std::span(calls).subspan(at, std::min(block, calls.size() - at));
       uint64_t rows = 0;
       const std::string line = RowsLine(some, rows);
-      if (at == 0 || lines_.size() + line.size() <= most_bytes_) {
+      const bool fits =
+          lines_.size() + line.size() <= most_bytes_ && written_rows_ + rows <= most_rows;
+      if (at == 0 || fits) {
         lines_ += line;
         written_rows_ += rows;
         at += some.size();

@@ -85,10 +85,11 @@ class EntryTaker {
       options_.take(std::move(call), node);
       return {};
     }
-    PL_TRY_ASSIGN(node.values, ValuesOf(call, options_.form));
     node.merge = MergeLinesOf(call);
+    node.texts = std::make_unique<tree::NodeTexts>();
+    PL_TRY_ASSIGN(node.texts->values, ValuesOf(call, options_.form));
     if (!options_.grades_overflow) return {};
-    const auto grade = GradeOfCall(call);
+    const auto grade = GradeOfCall(call, options_.overflow_norm_ratio);
     if (grade) node.overflow = grade->level;
     return {};
   }

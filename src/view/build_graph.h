@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "overflow/overflow_grade.h"
 #include "plumbline/result.h"
 #include "view/model_graph.h"
 #include "view/node_stacks.h"
@@ -22,6 +23,7 @@ struct BuildOptions {
   bool grades_overflow = false;  // fills Node::overflow
   // Takes the entry of a node instead of Node::values and what else is made of it; may be empty.
   std::function<void(Call&& call, const Node& node)> take{};
+  double overflow_norm_ratio = kLargestNormRatio;
 };
 
 struct RecordedGraph {

@@ -69,13 +69,18 @@ std::string DifferenceText(const Recorded& target, const Recorded& golden, const
   return fmt::format("{}", static_cast<int64_t>(*number));
 }
 
+// A number that is one, unlike those that are texts in a recording: .vis.db has all its digits.
+std::string ShownMetric(std::string text, const ValueForm& form) {
+  return form.is_vis ? ShownValue(text, form) : text;
+}
+
 // The differences of the statistics of a row, as upstream's graphs have them.
 void AppendDifferences(const ComparedRow& row, const ValueForm& form, std::string& out) {
   const StatisticDifferences differences = row.statistics();
   for (size_t i = 0; i < std::size(kDifferences); ++i) {
     const std::string text = DifferenceText(row.target->statistics[i], row.golden->statistics[i],
                                             differences.difference[i]);
-    AppendField(kDifferences[i], ShownValue(text, form), false, out);
+    AppendField(kDifferences[i], ShownMetric(text, form), false, out);
   }
   for (size_t i = 0; i < std::size(kRelative); ++i) {
     const std::string text = NumberText(differences.relative_percent[i], "%");
@@ -90,15 +95,17 @@ class RowPlacer {
       : comparison_(comparison), form_(form) {}
 
   void Place(const ComparedCall& call, Node& node) const {
-    node.metrics.resize(node.values.size());
+    if (node.texts == nullptr) return;
+    auto& [values, metrics] = *node.texts;
+    metrics.resize(values.size());
     size_t next = 0;
     for (uint32_t i = 0; i < call.row_count; ++i) {
       const ComparedRow& row = comparison_.rows[call.first_row + i];
       if (!row.target) continue;
-      const std::optional<size_t> at = Find(row.target->name, node.values, next);
+      const std::optional<size_t> at = Find(row.target->name, values, next);
       if (!at) continue;
       next = *at + 1;
-      node.metrics[*at] = Metrics(call, row);
+      metrics[*at] = Metrics(call, row);
     }
   }
 
@@ -122,7 +129,7 @@ class RowPlacer {
     if (row.golden) {
       if (comparison_.mode == CompareMode::kStatistics) AppendDifferences(row, form_, out);
       for (const auto& [column, text] : report::NewestMetricsOf(comparison_, row)) {
-        AppendField(column, ShownValue(text, form_), false, out);
+        AppendField(column, ShownMetric(text, form_), false, out);
       }
     }
     const RowAnswer answer = AnswerOf(call, row);

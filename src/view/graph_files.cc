@@ -63,7 +63,10 @@ vis::Task TaskOf(CompareMode mode) {
 }
 
 BuildOptions BuildOptionsOf(const GraphFileOptions& options) {
-  return {{.is_vis = options.type == GraphFileType::kVis}, options.stacks, options.grades_overflow};
+  return {.form = {.is_vis = options.type == GraphFileType::kVis},
+          .stacks = options.stacks,
+          .grades_overflow = options.grades_overflow,
+          .overflow_norm_ratio = options.thresholds.overflow_norm_ratio};
 }
 
 // Whether both recordings hold no values by their task.
@@ -108,6 +111,7 @@ Result<BuiltRank> ComparePair(const RankPair& pair, const GraphFileOptions& opti
     build.form.has_digests = true;  // which only this mode shows
     PL_TRY_ASSIGN(rank, BuildPair(pair, build));
   }
+  if (options.compared) options.compared(**compared);
   FillAnswer(**compared, build.form, rank);
   return std::move(rank);
 }

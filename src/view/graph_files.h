@@ -8,12 +8,24 @@
 #include <string>
 
 #include "load/rank_directories.h"
+#include "overflow/overflow_grade.h"
 #include "plumbline/compare_options.h"
 #include "plumbline/result.h"
 #include "view/graph_report.h"
 #include "view/node_stacks.h"
 
 namespace plumbline::view {
+
+// Limits of a graph that a user may choose: those that no verdict depends on.
+struct GraphThresholds {
+  // Key "overflow_norm_ratio": a call whose outputs' largest Norm is more than this many times that
+  // of its inputs has the level high; more than 1.
+  double overflow_norm_ratio = kLargestNormRatio;
+};
+
+// One JSON object with some of the keys. kInvalidArgument: another key, or a value out of range;
+// kCorrupt: no JSON; kNotFound, kIo.
+Result<GraphThresholds> ReadGraphThresholds(const std::string& path);
 
 enum class GraphFileType : uint8_t { kDb, kVis };
 
@@ -28,11 +40,14 @@ struct GraphFileOptions {
   StackForm stacks = StackForm::kFull;
   load::RankFilter filter{};
   bool grades_overflow = false;
+  GraphThresholds thresholds{};
   // Ranks that an earlier run with this option finished, or that stand in a result, are taken from
   // there if what they are made of has not changed.
   bool resumes = false;
   // Of a comparison: how calls are paired, noise_path, and threads of all work.
   CompareOptions compare{};
+  // Called with every comparison, in order of steps and ranks; may be empty.
+  std::function<void(const Comparison& comparison)> compared{};
   SourceNames sources{};
   // How many ranks are done, of how many; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress{};

@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "base/text/json.h"
 #include "report/result_json.h"
 
 namespace plumbline::view {
@@ -51,19 +50,7 @@ void VisitCounts(Counts& counts, const Visit& visit) {
   visit("unmatched_golden", counts.unmatched_golden);
 }
 
-json::Value ValueOf(const FirstWrongCall& call) {
-  json::Value value = json::Value::Object();
-  report::VisitMembers(call, [&]<class T>(std::string_view key, const T& member) {
-    if constexpr (std::is_same_v<T, std::string>) {
-      value.Put(key, json::Value(std::string_view(member)));
-    } else {
-      value.Put(key, json::Value(member));
-    }
-  });
-  return value;
-}
-
-FirstWrongCall CallOf(const json::Value& value) {
+FirstWrongCall CallFrom(const json::Value& value) {
   FirstWrongCall call;
   report::VisitMembers(call, [&]<class T>(std::string_view key, T& member) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -77,7 +64,7 @@ FirstWrongCall CallOf(const json::Value& value) {
   return call;
 }
 
-json::Value ValueOf(const RankAnswer& answer) {
+json::Value AnswerFacts(const RankAnswer& answer) {
   json::Value value = json::Value::Object();
   value.Put("label", json::Value(std::string_view(answer.label)));
   value.Put("task", json::Value(std::string_view(answer.task)));
@@ -88,11 +75,12 @@ json::Value ValueOf(const RankAnswer& answer) {
   VisitCounts(answer.counts,
               [&](std::string_view name, uint64_t number) { counts.Put(name, Natural(number)); });
   value.Put("counts", std::move(counts));
-  if (answer.first_wrong_call) value.Put("first_wrong_call", ValueOf(*answer.first_wrong_call));
+  if (answer.first_wrong_call)
+    value.Put("first_wrong_call", FirstCallFacts(*answer.first_wrong_call));
   return value;
 }
 
-RankAnswer AnswerOf(const json::Value& value) {
+RankAnswer AnswerFrom(const json::Value& value) {
   RankAnswer answer;
   answer.label = TextAt(value, "label");
   answer.task = TextAt(value, "task");
@@ -105,11 +93,23 @@ RankAnswer AnswerOf(const json::Value& value) {
     });
   }
   const json::Value* const first = value.Find("first_wrong_call");
-  if (first != nullptr && first->is_object()) answer.first_wrong_call = CallOf(*first);
+  if (first != nullptr && first->is_object()) answer.first_wrong_call = CallFrom(*first);
   return answer;
 }
 
 }  // namespace
+
+json::Value FirstCallFacts(const FirstWrongCall& call) {
+  json::Value value = json::Value::Object();
+  report::VisitMembers(call, [&]<class T>(std::string_view key, const T& member) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      value.Put(key, json::Value(std::string_view(member)));
+    } else {
+      value.Put(key, json::Value(member));
+    }
+  });
+  return value;
+}
 
 std::string RankFactsKey(int64_t step, int64_t rank) {
   return fmt::format("step{}/rank{}", step, rank);
@@ -123,7 +123,7 @@ std::string RankFactsText(const RankFacts& facts) {
   value.Put("micro_steps", json::Value(facts.micro_steps));
   value.Put("fingerprint", json::Value(std::string_view(facts.fingerprint)));
   value.Put("notes", json::Value(facts.notes));
-  if (facts.answer) value.Put("comparison", ValueOf(*facts.answer));
+  if (facts.answer) value.Put("comparison", AnswerFacts(*facts.answer));
   return value.Text();
 }
 
@@ -139,7 +139,7 @@ Result<RankFacts> ParseRankFacts(std::string_view text) {
   facts.fingerprint = TextAt(value, "fingerprint");
   facts.notes = TextsAt(value, "notes");
   const json::Value* const answer = value.Find("comparison");
-  if (answer != nullptr && answer->is_object()) facts.answer = AnswerOf(*answer);
+  if (answer != nullptr && answer->is_object()) facts.answer = AnswerFrom(*answer);
   return facts;
 }
 

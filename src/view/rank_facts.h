@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/json.h"
 #include "plumbline/compare.h"
 #include "plumbline/result.h"
 #include "view/compare_graphs.h"
@@ -36,6 +37,9 @@ struct RankFacts {
   std::vector<std::string> notes;
   std::optional<RankAnswer> answer;
 };
+
+// Its members as one object.
+json::Value FirstCallFacts(const FirstWrongCall& call);
 
 // The key of a rank's facts in a file, and the facts as JSON.
 std::string RankFactsKey(int64_t step, int64_t rank);  // "step2/rank3"

@@ -65,8 +65,9 @@ ResultFiles::~ResultFiles() {
 const std::string& ResultFiles::FingerprintFor(const RankPair& pair) {
   const auto [slot, is_new] = fingerprints_.try_emplace(pair.label());
   if (!is_new) return slot->second;
-  const std::string form = fmt::format("{} {} {} {}", kind(), is_db() ? kDbEnding : kVisEnding,
-                                       static_cast<int>(options_.stacks), options_.grades_overflow);
+  const std::string form = fmt::format("{} {} {} {} {}", kind(), is_db() ? kDbEnding : kVisEnding,
+                                       static_cast<int>(options_.stacks), options_.grades_overflow,
+                                       options_.thresholds.overflow_norm_ratio);
   auto fingerprint = FingerprintOf(pair, options_.compare, form);
   // Without it the rank is made, and cannot be reused.
   if (fingerprint) slot->second = std::move(*fingerprint);

@@ -1,5 +1,6 @@
 """What does not need a library does not load it: only work on .h5 files loads the module that needs
-HDF5, only `plumb view` the one that needs the HTTP library, and what is loaded into a training brings nothing of the analysis."""
+HDF5, only `plumb view` the one that needs the HTTP library, and what is loaded into a training
+brings nothing of the analysis."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import page_data
 import pytest
 import torch
 from compare_cases import Dump
@@ -237,4 +238,5 @@ def test_the_answer_says_how_certain_it_is(task: str, tmp_path: Path) -> None:
     lines = [line for line in result.summary.splitlines()[:5] if "certainty" in line]
     assert [result.certainty["text"] in line for line in lines] == [True] * (task != "tensor")
     assert ("permuted" in result.certainty["text"]) == (task == "statistics")
-    assert result.certainty["text"] in Path(result.files[1]).read_text()
+    [part] = page_data.read(Path(result.files[1]))["parts"]
+    assert part["part"]["header"]["certainty"] == result.certainty

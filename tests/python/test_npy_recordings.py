@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 
 import numpy as np
+import page_data
 from recording import PLUMB
 
 
@@ -124,8 +124,5 @@ def test_elements_elsewhere_are_drawn(tmp_path: pathlib.Path) -> None:
         done = compare(target, golden, tmp_path / f"out_{target.name}")
         assert done.stdout.startswith("first wrong call: Mint.mul.1.forward\n"), done
         [page] = (tmp_path / f"out_{target.name}").glob("*.html")
-        data = re.search(r'<script type="application/json" id="data">(.*?)</script>',
-                         page.read_text(), re.S)
-        assert data is not None
-        drawn.append(json.loads(data.group(1))["parts"][0]["evidence"])
+        drawn.append(page_data.read(page)["parts"][0]["part"]["evidence"])
     assert drawn[0] is not None and drawn[0] == drawn[1]

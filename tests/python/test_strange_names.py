@@ -12,10 +12,10 @@ import shutil
 import sqlite3
 import subprocess
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import page_data
 import pytest
 from recording import PLUMB
 
@@ -99,24 +99,6 @@ def test_operator_dumps_below_such_a_name(tmp_path: Path) -> None:
         _hdf5.OperatorReplay(root / "none.h5")
 
 
-class Text(HTMLParser):
-    """The contents of a page's data element and of the rest."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.data = ""
-        self.inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.inside = tag == "script" and ("type", "application/json") in attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = False
-
-    def handle_data(self, data: str) -> None:
-        self.data += data if self.inside else ""
-
-
 @pytest.mark.parametrize("schema", ["1.2.2", "newest"])
 def test_every_file_can_be_read(schema: str, tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
@@ -140,9 +122,8 @@ def test_every_file_can_be_read(schema: str, tmp_path: Path) -> None:
     cases = ET.parse(files["junit.xml"]).getroot().findall(".//testcase")
     assert len(cases) == len(NAMES) + 2
     assert len(json.loads(files["sarif"].read_text("utf-8"))["runs"][0]["results"]) >= 1
-    page = Text()
-    page.feed(files["html"].read_text("utf-8"))
-    assert json.loads(page.data)
+    [part] = page_data.read(files["html"])["parts"]
+    assert {target for target, _ in page_data.call_names(part)} == names
 
 
 def test_advice_and_trend_database(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode } from "./decode";
-import { heat, nodeName, trendMeta } from "./trend_answers";
+import { heat, nodeName, seriesOf, trendMeta } from "./trend_answers";
 import type { StructureRow } from "./types";
 import { slice, worstElements } from "./value_answers";
 import { distinctPairs } from "./views/structure";
@@ -39,7 +39,13 @@ test("the node of a series is found again", () => {
   assert.equal(nodeName(target, "forward"), "Module.a.Linear.forward.2");
   assert.equal(nodeName(target, "backward"), "Module.a.Linear.backward.2");
   assert.equal(nodeName({ ...target, name: "Module.a.Linear.parameters.weight" }, "recompute"), "Module.a.Linear.forward.2");
+  assert.equal(nodeName({ ...target, name: "Functional.relu.output.0" }, "backward"), "Functional.relu.2.backward");
   assert.equal(nodeName({ ...target, name: "Module.a.Linear.weight" }, "parameters_grad"), "Module.a.Linear.parameters_grad");
+});
+
+test("a call is looked for among the series", () => {
+  assert.deepEqual(seriesOf("Module.a.Linear.forward.0"), { metric: "forward", q: "Module.a.Linear" });
+  assert.deepEqual(seriesOf("Functional.relu.3.backward"), { metric: "backward", q: "Functional.relu" });
 });
 
 test("lines of other steps share one axis with gaps, never 0", () => {

@@ -88,7 +88,7 @@ export const dictionary =
   };
 
 export const record =
-  <T extends object>(fields: { readonly [K in keyof T]-?: Decoder<T[K]> }): Decoder<T> =>
+  <T extends object>(fields: { readonly [K in keyof T]-?: Decoder<T[K]> }): Decoder<Readonly<T>> =>
   (value, at) => {
     if (!isRecord(value)) return wrong(value, at, "an object");
     const out: Partial<T> = {};

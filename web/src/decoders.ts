@@ -1,25 +1,31 @@
-// A decoder for every type of types.ts.
+// The data of docs/design/viewer.md, field by field; types.ts has their types.
 import {
   dictionary, flag, integer, list, nullable, number, oneOf, optional, record, scalar, table,
-  tableRow, text, unknown, type Decoder,
+  tableRow, text, unknown, type Decoded, type Decoder,
 } from "./decode";
-import type * as t from "./types";
 
-const level = oneOf<t.Level>("pass", "warning", "error", "unmatched", "none");
+export const side = oneOf("target", "golden");
+export const level = oneOf("pass", "warning", "error", "unmatched", "none");
+export const overflow = oneOf("", "medium", "high", "critical");
+export const nodeType = oneOf("module", "api", "fused", "group", "root");
+export const change = oneOf("", "same", "better", "worse", "new");
+export const role = oneOf("input", "parameter", "output", "buffer", "gradient");
 
 const nodeFields = {
   id: integer,
   parent: integer,
   partner: integer,
   name: text,
-  type: oneOf<t.NodeType>("module", "api", "fused", "group", "root"),
+  type: nodeType,
   children: integer,
+  // Nodes of the subtree with the node itself.
   size: integer,
   depth: integer,
+  // Position among the children of its parent; -1: not told.
   index: optional(integer, -1),
   order: integer,
   level,
-  overflow: oneOf<t.Overflow>("", "medium", "high", "critical"),
+  overflow,
   worst: level,
   errors: integer,
   warnings: integer,
@@ -30,22 +36,22 @@ const nodeFields = {
   flags: integer,
   hits: optional(integer, -1),
   is_hit: optional(flag, false),
-  change: optional(oneOf<t.Change>("", "same", "better", "worse", "new"), ""),
+  change: optional<Decoded<typeof change>>(change, ""),
 };
 
-export const nodeRow = record<t.NodeRow>(nodeFields);
+export const nodeRow = record(nodeFields);
 export const nodeRows = table(nodeRow);
 
-const firstRow = record<t.FirstRow>({
+export const firstRow = record({
   ...nodeFields,
-  kind: oneOf<t.FirstRow["kind"]>("first", "source", "carrier", "mismatch"),
+  kind: oneOf("first", "source", "carrier", "mismatch"),
   why: text,
 });
 
-export const dataset = record<t.Dataset>({
+export const dataset = record({
   id: text,
-  kind: oneOf<t.DatasetKind>("graph", "trend", "table"),
-  state: oneOf<t.Dataset["state"]>("building", "ready", "failed"),
+  kind: oneOf("graph", "trend", "table"),
+  state: oneOf("building", "ready", "failed"),
   title: text,
   target: text,
   golden: text,
@@ -54,31 +60,31 @@ export const dataset = record<t.Dataset>({
   etag: text,
 });
 
-export const datasets = record<t.Datasets>({
+export const datasets = record({
   datasets: list(dataset),
   read_only: flag,
   roots: list(text),
 });
 
-export const recordings = record<{ readonly entries: readonly t.RecordingEntry[] }>({
-  entries: list(
-    record<t.RecordingEntry>({
-      path: text,
-      name: text,
-      kind: oneOf<t.RecordingEntry["kind"]>(
-        "recording", "vis", "vis.db", "trend.db", "table", "directory"),
-      size: number,
-      ranks: integer,
-      steps: integer,
-      task: text,
-      level: text,
-    }),
-  ),
+export const recordingEntry = record({
+  path: text,
+  name: text,
+  kind: oneOf(
+    "recording", "vis", "vis.db", "trend.db", "table", "directory"),
+  size: number,
+  ranks: integer,
+  steps: integer,
+  task: text,
+  level: text,
 });
 
-export const opened = record<{ readonly id: string }>({ id: text });
+export const recordings = record({
+  entries: list(recordingEntry),
+});
 
-const firstWrong = record<t.FirstWrong>({
+export const opened = record({ id: text });
+
+export const firstWrong = record({
   id: integer,
   place: integer,
   name: text,
@@ -92,7 +98,17 @@ const firstWrong = record<t.FirstWrong>({
   module_path: list(text),
 });
 
-const place = record<t.Place>({
+export const placeCounts = record({
+  pass: integer,
+  warning: integer,
+  error: integer,
+  none: integer,
+  unmatched_target: integer,
+  unmatched_golden: integer,
+});
+
+// One rank of one step.
+export const place = record({
   step: integer,
   rank: integer,
   target_root: integer,
@@ -100,28 +116,21 @@ const place = record<t.Place>({
   nodes: integer,
   golden_nodes: integer,
   micro_steps: integer,
-  counts: record<t.Counts>({
-    pass: integer,
-    warning: integer,
-    error: integer,
-    none: integer,
-    unmatched_target: integer,
-    unmatched_golden: integer,
-  }),
-  overflows: record<t.Place["overflows"]>({ medium: integer, high: integer, critical: integer }),
+  counts: placeCounts,
+  overflows: record({ medium: integer, high: integer, critical: integer }),
   answer: text,
   first: text,
 });
 
-export const meta = record<t.Meta>({
+export const meta = record({
   etag: text,
-  kind: oneOf<t.Meta["kind"]>("build", "compare"),
-  mode: oneOf<t.Meta["mode"]>("statistics", "md5", "tensor", "structure", ""),
+  kind: oneOf("build", "compare"),
+  mode: oneOf("statistics", "md5", "tensor", "structure", ""),
   target: text,
   golden: text,
   answer: list(text),
   complete: flag,
-  source: oneOf<t.Meta["source"]>("plumbline", "msprobe"),
+  source: oneOf("plumbline", "msprobe"),
   first: nullable(firstWrong),
   steps: list(integer),
   ranks: list(integer),
@@ -133,15 +142,13 @@ export const meta = record<t.Meta>({
   facts: dictionary(unknown),
 });
 
-export const childLists = record<{ readonly lists: readonly t.ChildList[] }>({
-  lists: list(
-    record<t.ChildList>({ node: integer, total: integer, offset: integer, rows: nodeRows }),
-  ),
-});
+export const childList = record({ node: integer, total: integer, offset: integer, rows: nodeRows });
+export const childLists = record({ lists: list(childList) });
 
-export const pathAnswer = record<t.PathAnswer>({ exact: flag, rows: nodeRows });
+export const pathAnswer = record({ exact: flag, rows: nodeRows });
 
-const valueSide = record<t.ValueSide>({
+// One value of a call as one recording holds it. null: not recorded.
+export const valueSide = record({
   type: text,
   dtype: text,
   shape: nullable(list(integer)),
@@ -155,115 +162,105 @@ const valueSide = record<t.ValueSide>({
   data_name: text,
 });
 
-const valuePair = record<t.ValuePair>({
+export const valuePair = record({
   name: text,
-  role: oneOf<t.ValueRole>("input", "parameter", "output", "buffer", "gradient"),
+  role,
   target: nullable(valueSide),
   golden: nullable(valueSide),
   verdict: text,
   reason: text,
   reason_text: text,
   error: nullable(number),
+  // The part of the error that the inputs account for.
   explained: nullable(number),
   metrics: dictionary(nullable(scalar)),
   notes: list(text),
 });
 
-export const nodeDetails: Decoder<t.NodeDetails> = (value, at) => {
-  // A row stands for itself here, with the same field names as in a table.
-  const one: Decoder<t.NodeRow> = (row, where) => {
-    const rows = typeof row === "object" && row !== null && "fields" in row ? nodeRows(row, where) : [];
-    return rows[0] ?? nodeRow(row, where);
-  };
-  return record<t.NodeDetails>({
-    row: one,
-    partner_row: nullable(one),
-    path: list(text),
-    stack: list(text),
-    golden_stack: list(text),
-    pairing: text,
-    verdict: text,
-    reason: text,
-    reason_text: text,
-    merge: list(text),
-    values: list(valuePair),
-  })(value, at);
+// A row that stands for itself: alone, or as a table of one.
+const oneRow: Decoder<Decoded<typeof nodeRow>> = (row, where) => {
+  const rows = typeof row === "object" && row !== null && "fields" in row ? nodeRows(row, where) : [];
+  return rows[0] ?? nodeRow(row, where);
 };
 
-export const found = record<t.Found>({
+export const nodeDetails = record({
+  row: oneRow,
+  partner_row: nullable(oneRow),
+  path: list(text),
+  stack: list(text),
+  golden_stack: list(text),
+  pairing: text,
+  verdict: text,
+  reason: text,
+  reason_text: text,
+  merge: list(text),
+  values: list(valuePair),
+});
+
+export const found = record({
   total: integer,
   rows: nodeRows,
   cursor: text,
-  error: nullable(record<t.QueryError>({ at: integer, message: text })),
+  error: nullable(record({ at: integer, message: text })),
 });
 
-export const firstList = record<t.FirstList>({
+export const firstList = record({
   rows: table(firstRow),
   total: integer,
   ordered_by: text,
 });
 
-export const flow = record<{ readonly rows: readonly t.NodeRow[] }>({ rows: nodeRows });
+export const flow = record({ rows: nodeRows });
 
-export const peers = record<{ readonly peers: readonly t.Peer[] }>({
-  peers: list(
-    record<t.Peer>({
-      place: integer,
-      rank: integer,
-      id: integer,
-      name: text,
-      type: oneOf<t.Peer["type"]>("send", "receive", "send_receive"),
-      level,
-      mismatch: text,
-    }),
-  ),
+export const peer = record({
+  place: integer,
+  rank: integer,
+  id: integer,
+  name: text,
+  type: oneOf("send", "receive", "send_receive"),
+  level,
+  mismatch: text,
 });
 
-export const timeline = record<t.Timeline>({
-  ranks: list(integer),
-  calls: list(
-    record<t.CommunicationCall>({
-      key: text,
-      kind: text,
-      ends: list(
-        record<t.CallEnd>({ rank: integer, id: integer, order: integer, level, mismatch: text }),
-      ),
-    }),
-  ),
-  total: integer,
+export const peers = record({
+  peers: list(peer),
 });
 
-export const structure: Decoder<t.Structure> = (value, at) => {
-  const fields = record<{ readonly fields: readonly string[] }>({ fields: list(text) })(value, at);
-  const node: Decoder<t.NodeRow> = (row, where) => tableRow(fields.fields, nodeRow, row, where);
-  return record<t.Structure>({
+export const communicationCall = record({
+  key: text,
+  kind: text,
+  ends: list(record({ rank: integer, id: integer, order: integer, level, mismatch: text })),
+});
+
+export const timeline = record({ ranks: list(integer), calls: list(communicationCall), total: integer });
+
+const suggestion = record({ id: integer, name: text, score: number, why: text });
+
+// The rows of nodes are lists here; `fields` of the whole answer names their entries.
+const structureWith = (fields: readonly string[]) => {
+  const node: Decoder<Decoded<typeof nodeRow>> = (row, where) => tableRow(fields, nodeRow, row, where);
+  return record({
     total: integer,
-    rows: list(
-      record<t.StructureRow>({
-        target: nullable(node),
-        golden: nullable(node),
-        depth: integer,
-        suggestion: nullable(
-          record<t.Suggestion>({ id: integer, name: text, score: number, why: text }),
-        ),
-      }),
-    ),
-  })(value, at);
+    rows: list(record({ target: nullable(node), golden: nullable(node), depth: integer, suggestion: nullable(suggestion) })),
+  });
 };
 
-const numbers = list(nullable(number));
-const series = record<t.Series>({ max: numbers, min: numbers, mean: numbers, norm: numbers });
+export const structure: Decoder<Decoded<ReturnType<typeof structureWith>>> = (value, at) =>
+  structureWith(record({ fields: list(text) })(value, at).fields)(value, at);
 
-export const overSteps = record<t.OverSteps>({
+const numbers = list(nullable(number));
+export const series = record({ max: numbers, min: numbers, mean: numbers, norm: numbers });
+
+export const overSteps = record({
   steps: list(integer),
   target: series,
   golden: series,
   error: numbers,
 });
 
-export const sourceText = record<t.SourceText>({ file: text, first: integer, lines: list(text) });
+export const sourceText = record({ file: text, first: integer, lines: list(text) });
 
-export const baseline = record<t.Baseline>({
+export const baseline = record({
   better: integer,
   worse: integer,
   same: integer,
@@ -276,25 +273,25 @@ const namePair: Decoder<readonly [string, string]> = (value, at) => {
   return [text(target, `${at}[0]`), text(golden, `${at}[1]`)];
 };
 
-export const matches = record<t.Matches>({ pairs: list(namePair), can_undo: flag });
+export const matches = record({ pairs: list(namePair), can_undo: flag });
 
-export const mapping = record<t.Mapping>({ yaml: text, matched: integer, unmatched: integer });
+export const mapping = record({ yaml: text, matched: integer, unmatched: integer });
 
-export const startedJob = record<{ readonly job: string }>({ job: text });
+export const startedJob = record({ job: text });
 
-export const jobs = record<{ readonly jobs: readonly t.Job[] }>({
-  jobs: list(
-    record<t.Job>({
-      id: text,
-      what: text,
-      state: oneOf<t.Job["state"]>("running", "done", "failed", "cancelled"),
-      progress: number,
-      error: text,
-      file: text,
-    }),
-  ),
+export const job = record({
+  id: text,
+  what: text,
+  state: oneOf("running", "done", "failed", "cancelled"),
+  progress: number,
+  error: text,
+  file: text,
 });
 
-export const failureBody = record<{ readonly error: { readonly code: string; readonly message: string } }>({
-  error: record<{ readonly code: string; readonly message: string }>({ code: text, message: text }),
+export const jobs = record({
+  jobs: list(job),
+});
+
+export const failureBody = record({
+  error: record({ code: text, message: text }),
 });

@@ -66,10 +66,14 @@ function Waiting(props: LayoutProps) {
   const { say, failure, progress, session } = props;
   if (failure) return <main class="open" id="view"><p class="empty bad" role="alert">{failure.message}</p></main>;
   if (session && session.meta.places.length === 0) return <main class="open" id="view"><p class="empty">{say("tree.empty")}</p></main>;
+  const known = props.datasets?.ok ? props.datasets.value.datasets.find(({ id }) => id === props.state.dataset) : undefined;
   return (
-    <main class="open" id="view" aria-busy="true">
-      <p class="empty">{progress >= 0 ? say("app.building", `${Math.round(progress * 100)} %`) : say("app.loading")}</p>
-      {progress >= 0 && <progress value={progress} aria-label={say("app.building", "")} />}
+    <main class="open waiting" id="view" aria-busy="true">
+      <h1>{progress >= 0 ? say("app.building", `${Math.round(progress * 100)} %`) : say("app.loading")}</h1>
+      {/* Without a value it moves: nothing is known yet, but something is done. */}
+      {progress >= 0 && <progress {...(progress > 0 && { value: progress })} aria-label={say("app.building", "")} />}
+      {known && <p class="mono"><bdi>{known.target}</bdi></p>}
+      {known?.golden && <p class="mono"><bdi>{known.golden}</bdi></p>}
     </main>
   );
 }
@@ -80,11 +84,13 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
   return (
     <>
       {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
-      <nav class="tabs" aria-label={say("bar.views")} role="tablist">
-        {viewsOf(session).map((kind) => (
-          <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
-            onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
-        ))}
+      <nav class="tabs" aria-label={say("bar.views")}>
+        <div role="tablist" aria-label={say("bar.views")}>
+          {viewsOf(session).map((kind) => (
+            <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
+              onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
+          ))}
+        </div>
         <div class="tab-tools" id="view-tools" />
       </nav>
       <main class={hits ? "work with-hits" : "work"}>

@@ -72,8 +72,11 @@ export function InsideMark(props: { readonly row: NodeRow; readonly say: Say }) 
 
 const FLAG_NAMES = Object.keys(FLAG) as readonly (keyof typeof FLAG)[];
 
+// Of the first wrong call that is all there is to say: an argument that differs is its own fault, though
+// it makes an input wrong.
 export function flagTexts(row: NodeRow, say: Say): string[] {
-  return FLAG_NAMES.filter((name) => (row.flags & FLAG[name]) !== 0).map((name) => say(`flag.${name}`));
+  const hidden = (row.flags & FLAG.first) === 0 ? 0 : FLAG.source | FLAG.carrier;
+  return FLAG_NAMES.filter((name) => (row.flags & ~hidden & FLAG[name]) !== 0).map((name) => say(`flag.${name}`));
 }
 
 const CHANGES: Readonly<Record<Change, string>> = { worse: "▼", better: "▲", same: "=", new: "＋", "": "" };

@@ -54,6 +54,11 @@ export class Session {
     return this.place >= 0 || isTrend(this.meta);
   }
 
+  // Whether what is no hit steps back; a faulty query has no hits to show.
+  get isFiltered(): boolean {
+    return this.filter.q !== "" && !this.hits?.error;
+  }
+
   placeInfo(): Place | null {
     return this.meta.places[this.place] ?? null;
   }
@@ -204,24 +209,26 @@ export class Session {
   }
 
   // Opens everything down to a depth, on both sides.
-  async openToDepth(depth: number): Promise<void> {
-    await Promise.all([this.trees.target, this.trees.golden].map((tree) => tree && openDown(tree, tree.root, depth)));
+  // Whether all of it is open now: not above OPEN_AT_ONCE nodes of a side.
+  async openToDepth(depth: number): Promise<boolean> {
+    const opened = await Promise.all([this.trees.target, this.trees.golden].map((tree) => !tree || openDown(tree, tree.root, depth)));
     this.changed();
+    return opened.every(Boolean);
   }
 
-  // Opens what lies below a node: all of it, within a limit.
-  async openBelow(row: NodeRow): Promise<void> {
+  // Opens what lies below a node, as openToDepth().
+  async openBelow(row: NodeRow): Promise<boolean> {
     await this.toggle(row, true);
-    const below = async (tree: Tree | null, from: NodeRow | undefined): Promise<void> => {
-      if (tree && from) await openDown(tree, from, Infinity);
-    };
+    const below = async (tree: Tree | null, from: NodeRow | undefined): Promise<boolean> =>
+      !tree || !from || openDown(tree, from, Infinity);
     const side = this.sideOf(row.id);
     const other = this.tree(side === "target" ? "golden" : "target");
-    await Promise.all([
+    const opened = await Promise.all([
       below(this.tree(side), row),
-      this.isLinked && other ? below(other, other.node(row.partner)) : undefined,
+      below(this.isLinked ? other : null, other?.node(row.partner)),
     ]);
     this.changed();
+    return opened.every(Boolean);
   }
 
   // Opens only what leads to failures, the first WORST_AT_ONCE of them; returns how many lead there.
@@ -253,14 +260,14 @@ export class Session {
 export const WORST_AT_ONCE = 500;
 const FEW = 2;
 // Opening "everything" stops here: more boxes than that are no picture.
-const OPEN_AT_ONCE = 2000;
+export const OPEN_AT_ONCE = 2000;
 
-async function openDown(tree: Tree, from: NodeRow, depth: number): Promise<void> {
+async function openDown(tree: Tree, from: NodeRow, depth: number): Promise<boolean> {
   let level: NodeRow[] = [from];
   let count = 0;
-  while (level.length > 0 && count < OPEN_AT_ONCE) {
+  while (level.length > 0) {
     for (const row of level) {
-      if (count++ >= OPEN_AT_ONCE) break;
+      if (count++ >= OPEN_AT_ONCE) return tree.settled().then(() => false);
       if (row.id !== tree.root.id) tree.open(row);
       tree.want(row.id, 0, Infinity);
     }
@@ -268,4 +275,5 @@ async function openDown(tree: Tree, from: NodeRow, depth: number): Promise<void>
     level = level.flatMap((row) => (tree.branch(row.id)?.rows ?? []).filter(
       (child): child is NodeRow => child !== undefined && child.children > 0 && child.depth < depth));
   }
+  return true;
 }

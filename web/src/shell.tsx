@@ -11,7 +11,7 @@ import { failure, success, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
-import type { Datasets, FirstWrong, NodeRow, SourceText } from "./types";
+import type { Dataset, Datasets, FirstWrong, Meta, NodeRow, SourceText } from "./types";
 import { metaOfTrend } from "./trend_answers";
 import type { Context, GoOptions, View, ViewKind } from "./view";
 import { viewsOf } from "./views";
@@ -97,9 +97,9 @@ class Page {
     }
     const session = this.#session;
     if (!session) return;
+    this.#applyQuery(session, state, before);
     await this.#applyPlace(session, state);
     if (ticket !== this.#ticket) return;
-    this.#applyQuery(session, state, before);
     await this.#applySelection(session, state);
     if (ticket === this.#ticket) this.#draw();
   }
@@ -107,7 +107,7 @@ class Page {
   async #load(dataset: string, ticket: number): Promise<void> {
     this.#dropSession();
     const known = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === dataset) : undefined;
-    const meta = known?.kind === "trend" && known.state === "ready" ? success(metaOfTrend(known)) : await this.#api.meta(dataset);
+    const meta = await this.#metaOf(dataset, known);
     if (ticket !== this.#ticket) return;
     if (meta.ok) {
       this.#failure = null;
@@ -118,6 +118,13 @@ class Page {
     } else {
       this.#failure = known?.state === "failed" ? { code: "failed", message: known.error } : meta.error;
     }
+  }
+
+  // Nothing is asked of a comparison that has not found anything yet.
+  #metaOf(dataset: string, known: Dataset | undefined): Promise<Result<Meta>> {
+    if (known?.kind === "trend" && known.state === "ready") return Promise.resolve(success(metaOfTrend(known)));
+    if (known?.state === "building" && known.etag === "") return Promise.resolve(failure("building", ""));
+    return this.#api.meta(dataset);
   }
 
   #events(): SessionEvents {
@@ -133,19 +140,19 @@ class Page {
     const isMoved = place !== session.place;
     await session.show(place, filter);
     if (isMoved) session.deselect();
-    if (isFirst || isMoved) await session.openFew();
-    if (isFirst && state.node === "" && state.q === "") this.#goFirst({ replace: true });
+    if (isFirst && state.node === "" && state.q === "" && session.meta.first) this.#goFirst({ replace: true });
+    else if (state.node === "" && (isFirst || isMoved)) await session.openFew();
   }
 
   #applyQuery(session: Session, state: State, before: State): void {
     const order = state.extra["order"] ?? "execution";
-    const label = `${state.q}\n${order}\n${session.place}`;
+    const place = session.placeOf(state.step, state.rank);
+    const label = `${state.q}\n${order}\n${place}`;
     if (state.q === "") {
       if (before.q !== "" || session.hits?.label.startsWith("\n") === false) session.hits = null;
       return;
     }
     if (session.hits?.label === label) return;
-    const { place } = session;
     session.hits = new Hits(label, (cursor) => session.api.find(session.dataset, {
       q: state.q, place, cursor, order: order === "name" || order === "error" ? order : "execution",
     }), () => this.#queueDraw());

@@ -6,8 +6,9 @@ import type { NodeRow } from "./types";
 
 // Children asked for at once: 100 rows are less than 20 KB.
 export const PAGE = 100;
-// Lists per request, so that opening many nodes takes few round trips.
+// Lists per request, so that opening many nodes takes few round trips; requests at once.
 const LISTS_AT_ONCE = 20;
+const AT_ONCE = 3;
 
 // The children of a node: how many there are, those that were loaded, those that are open.
 export interface Branch {
@@ -38,6 +39,7 @@ export class Tree {
   readonly #wanted = new Map<number, Set<number>>();
   readonly #loading = new Map<string, Promise<void>>();
   #isQueued = false;
+  #inFlight = 0;
 
   constructor(
     api: Api, dataset: string, root: NodeRow, filter: TreeFilter,
@@ -231,17 +233,26 @@ export class Tree {
     return null;
   }
 
+  // What was wanted last is most likely still in sight. Few requests at once: what a person asks for
+  // must not wait behind what is only being passed.
   #sendWanted(): void {
-    for (const [page, ids] of this.#wanted) {
-      const list = [...ids];
-      for (let i = 0; i < list.length; i += LISTS_AT_ONCE) {
-        void this.#loadPage(list.slice(i, i + LISTS_AT_ONCE), page);
-      }
+    while (this.#inFlight < AT_ONCE && this.#wanted.size > 0) {
+      const [page, ids] = [...this.#wanted].at(-1) ?? [0, new Set<number>()];
+      const list = [...ids].filter((id) => !this.#loading.has(`${id}/${page}`)).slice(-LISTS_AT_ONCE);
+      for (const id of list) ids.delete(id);
+      if (list.length === 0 || ids.size === 0) this.#wanted.delete(page);
+      if (list.length === 0) continue;
+      this.#inFlight++;
+      void this.#loadPage(list, page).finally(() => {
+        this.#inFlight--;
+        this.#sendWanted();
+      });
     }
-    this.#wanted.clear();
   }
 
   #loadPage(ids: readonly number[], page: number): Promise<void> {
+    const known = ids.length === 1 ? this.#loading.get(`${ids[0]}/${page}`) : undefined;
+    if (known) return known;
     const work = this.#fetchPage(ids, page).finally(() => {
       for (const id of ids) this.#loading.delete(`${id}/${page}`);
     });

@@ -72,7 +72,15 @@ export const isTrend = (meta: Meta): boolean => meta.facts[TREND_FACT] === true;
 // The node of a graph that a series is of. The importer takes direction and call out of the name.
 export function nodeName({ name, microStep }: Target, metric: string): string {
   const call = name.replace(/\.(input|output|parameters)(\.[^.]*)*$/, "");
-  return metric === "parameters_grad" ? `${call.replace(/\.[^.]*$/, "")}.parameters_grad` : `${call}.${metric === "backward" ? "backward" : "forward"}.${microStep}`;
+  if (metric === "parameters_grad") return `${call.replace(/\.[^.]*$/, "")}.parameters_grad`;
+  const direction = metric === "backward" ? "backward" : "forward";
+  return /^(Module|Cell)\./.test(call) ? `${call}.${direction}.${microStep}` : `${call}.${microStep}.${direction}`;
+}
+
+// The inverse, for a search: metric and the part of a series' name that is the call's.
+export function seriesOf(node: string): { readonly metric: string; readonly q: string } {
+  const found = /^(.*)\.(forward|backward|parameters_grad)(\.\d+)?$/.exec(node);
+  return { metric: found?.[2] ?? "", q: (found?.[1] ?? node).replace(/\.\d+$/, "") };
 }
 
 export const targetLabel = ({ name, vppStage, microStep }: Target): string =>

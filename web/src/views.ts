@@ -7,8 +7,9 @@ import { GRAPH_VIEW } from "./views/graph_view";
 import { LIST_VIEW } from "./views/list_view";
 import { OUTLINE_VIEW } from "./views/outline_view";
 import { PARTS_VIEWS } from "./views/parts_views";
+import { REPORT_VIEW } from "./views/report_view";
 
-const VIEWS: readonly ViewKind[] = [GRAPH_VIEW, OUTLINE_VIEW, LIST_VIEW, FIRST_VIEW, ...PARTS_VIEWS];
+const VIEWS: readonly ViewKind[] = [REPORT_VIEW, GRAPH_VIEW, OUTLINE_VIEW, LIST_VIEW, FIRST_VIEW, ...PARTS_VIEWS];
 
 // Those that have anything to show of a dataset.
 export function viewsOf({ meta, api }: Session): readonly ViewKind[] {

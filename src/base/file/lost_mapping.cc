@@ -215,6 +215,14 @@ void EndWithLineOnLostMapping(int exit_status) {
   (void)::sigaction(SIGBUS, &action, nullptr);
 }
 
+void LiveOnWithLostMapping() {
+  if (status_of_process.exchange(0) == 0) return;
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigemptyset(&action.sa_mask);
+  (void)::sigaction(SIGBUS, &action, nullptr);
+}
+
 void RememberMapping(std::span<const std::byte> bytes, const std::string& path) {
   AllMappings().Add(bytes, path);
 }

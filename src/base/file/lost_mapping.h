@@ -17,6 +17,9 @@ namespace plumbline {
 // instead of being killed. What it was writing stays under temporary names, as after a kill. For
 // programs: a library uses LossWatch. Call once, before threads are started.
 void EndWithLineOnLostMapping(int exit_status);
+// Takes that back, for a program that goes on to serve several files: from here on LossWatch works.
+// Call before threads are started.
+void LiveOnWithLostMapping();
 
 // Makes the mapped file `path` known to LossWatch, until the second, which comes before it is
 // unmapped. Thread-safe.

@@ -105,6 +105,25 @@ TEST(LossWatch, MappingsOfOthersAreLeftToTheHandlerOfTheProcess) {
   EXPECT_EXIT(ReadWhatOthersLost(path, SIG_DFL), ::testing::KilledBySignal(SIGBUS), "");
 }
 
+// A program that serves several files outlives one that is cut.
+void ServeWhatIsCut(const std::string& path) {
+  EndWithLineOnLostMapping(6);
+  LiveOnWithLostMapping();
+  const LossWatch watch;
+  const auto file = MappedFile::Open(path);
+  if (!file || ::truncate(path.c_str(), 10) != 0) ::_exit(1);
+  const bool reads_zero = (*file)->bytes()[99'000] == std::byte{0};
+  ::_exit(reads_zero && !watch.Check() ? 0 : 2);
+}
+
+TEST(LossWatch, AProgramThatServesLivesOn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TestDirectory dir;
+  const std::string path = dir.Path("served");
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(100'000, 'x'), false));
+  EXPECT_EXIT(ServeWhatIsCut(path), ::testing::ExitedWithCode(0), "");
+}
+
 void SendItself(void (*handler)(int)) {
   ::signal(SIGBUS, handler);
   const LossWatch watch;

@@ -32,7 +32,8 @@ std::vector<uint32_t> LinksInStep(const ResultStore& store, int64_t step) {
     const uint32_t node = link.ends.front().node;
     const StorePlace& place = store.places()[store.PlaceOf(node)];
     const bool is_shown = !store.IsGolden(node) || place.target_count == 0;
-    if (place.step == step && is_shown) found.emplace_back(link.layer, store.nodes().order[node], i);
+    if (place.step == step && is_shown)
+      found.emplace_back(link.layer, store.nodes().order[node], i);
   }
   std::ranges::sort(found);
   std::vector<uint32_t> links;
@@ -128,7 +129,7 @@ std::shared_ptr<const BaselineCounts> CompareWith(const ResultStore& store,
       if (name != kNoNode && levels[name] != kAbsent) {
         const int now = SeverityOf(static_cast<NodeLevel>(store.nodes().level[node]));
         const int before = SeverityOf(static_cast<NodeLevel>(levels[name]));
-        change = now == before ? NodeChange::kSame
+        change = now == before  ? NodeChange::kSame
                  : now < before ? NodeChange::kBetter
                                 : NodeChange::kWorse;
       }

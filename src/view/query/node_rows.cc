@@ -10,9 +10,9 @@ namespace plumbline::view {
 namespace {
 
 constexpr std::string_view kFields[] = {
-    "id",    "parent",   "partner",  "name",      "type", "children", "size",        "depth",
-    "index", "order",    "level",    "overflow",  "worst", "errors",  "warnings",    "unmatched",
-    "ms",    "error",    "input_error", "flags",  "hits", "is_hit",   "change"};
+    "id",    "parent", "partner",     "name",     "type",  "children", "size",     "depth",
+    "index", "order",  "level",       "overflow", "worst", "errors",   "warnings", "unmatched",
+    "ms",    "error",  "input_error", "flags",    "hits",  "is_hit",   "change"};
 
 int64_t IdOrNone(uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; }
 
@@ -79,7 +79,10 @@ void NodeRows::AddFields(JsonAnswer& out, const std::vector<std::string_view>& m
 
 void NodeRows::Open(uint32_t node, int64_t index, JsonAnswer& out) const {
   const NodeColumns& at = store_.nodes();
-  out.Open('[').Integer(node).Integer(IdOrNone(at.parent[node])).Integer(IdOrNone(at.partner[node]));
+  out.Open('[')
+      .Integer(node)
+      .Integer(IdOrNone(at.parent[node]))
+      .Integer(IdOrNone(at.partner[node]));
   out.Text(store_.Name(node)).Text(StoredTypeName(static_cast<StoredType>(at.type[node])));
   out.Integer(at.children[node]).Integer(at.size[node]).Integer(at.depth[node]).Integer(index);
   out.Integer(at.order[node]).Text(NodeLevelName(static_cast<NodeLevel>(at.level[node])));

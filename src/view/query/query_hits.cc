@@ -85,13 +85,11 @@ class Narrowing {
     };
     switch (term.field) {
       case QueryField::kRank:
-        return KeepRanges(term.is_negated, [&](const StorePlace& place, bool) {
-          return is_number(place.rank);
-        });
+        return KeepRanges(term.is_negated,
+                          [&](const StorePlace& place, bool) { return is_number(place.rank); });
       case QueryField::kStep:
-        return KeepRanges(term.is_negated, [&](const StorePlace& place, bool) {
-          return is_number(place.step);
-        });
+        return KeepRanges(term.is_negated,
+                          [&](const StorePlace& place, bool) { return is_number(place.step); });
       case QueryField::kSide:
         return KeepRanges(term.is_negated, [&](const StorePlace&, bool is_golden) {
           return (term.choices & (is_golden ? kSideGolden : kSideTarget)) != 0;

@@ -36,47 +36,44 @@ constexpr Choice kOverflows[] = {{"none", Bit(StoredOverflow::kNone)},
                                  {"high", Bit(StoredOverflow::kHigh)},
                                  {"critical", Bit(StoredOverflow::kCritical)}};
 constexpr Choice kTypeWords[] = {{"module", Bit(StoredType::kModule)},
-                             {"api", Bit(StoredType::kApi)},
-                             {"fused", Bit(StoredType::kFused)},
-                             {"group", Bit(StoredType::kGroup)},
-                             {"root", Bit(StoredType::kRoot)}};
+                                 {"api", Bit(StoredType::kApi)},
+                                 {"fused", Bit(StoredType::kFused)},
+                                 {"group", Bit(StoredType::kGroup)},
+                                 {"root", Bit(StoredType::kRoot)}};
 constexpr Choice kDirectionWords[] = {{"forward", Bit(Direction::kForwardCall)},
                                       {"backward", Bit(Direction::kBackwardCall)}};
-constexpr Choice kFlags[] = {{"first", node_flag::kFirst},
-                             {"source", node_flag::kSource},
-                             {"carrier", node_flag::kCarrier},
-                             {"communicates", node_flag::kCommunicates},
-                             {"recomputed", node_flag::kRecomputed},
-                             {"repaired", node_flag::kRepaired},
-                             {"merged", node_flag::kMerged},
-                             {"hand", node_flag::kByHand}};
+constexpr Choice kFlags[] = {
+    {"first", node_flag::kFirst},           {"source", node_flag::kSource},
+    {"carrier", node_flag::kCarrier},       {"communicates", node_flag::kCommunicates},
+    {"recomputed", node_flag::kRecomputed}, {"repaired", node_flag::kRepaired},
+    {"merged", node_flag::kMerged},         {"hand", node_flag::kByHand}};
 constexpr Choice kSides[] = {{"target", kSideTarget}, {"golden", kSideGolden}};
 constexpr Choice kKinds[] = {
     {"leaf", kIsLeaf}, {"matched", kIsMatched}, {"unmatched", kIsUnmatched}};
 
 enum class Form : uint8_t { kChoices, kNumbers, kTexts };
 
-struct Named {
+struct NamedField {
   std::string_view word;
   QueryField field;
   Form form;
   std::span<const Choice> choices = {};
 };
 
-constexpr Named kNamed[] = {{"level", QueryField::kLevel, Form::kChoices, kLevels},
-                            {"worst", QueryField::kWorst, Form::kChoices, kLevels},
-                            {"overflow", QueryField::kOverflow, Form::kChoices, kOverflows},
-                            {"type", QueryField::kType, Form::kChoices, kTypeWords},
-                            {"op", QueryField::kOperation, Form::kTexts},
-                            {"dir", QueryField::kDirection, Form::kChoices, kDirectionWords},
-                            {"rank", QueryField::kRank, Form::kNumbers},
-                            {"step", QueryField::kStep, Form::kNumbers},
-                            {"ms", QueryField::kMicroStep, Form::kNumbers},
-                            {"dtype", QueryField::kDType, Form::kTexts},
-                            {"shape", QueryField::kShape, Form::kTexts},
-                            {"side", QueryField::kSide, Form::kChoices, kSides},
-                            {"flag", QueryField::kFlag, Form::kChoices, kFlags},
-                            {"is", QueryField::kIs, Form::kChoices, kKinds}};
+constexpr NamedField kNamed[] = {{"level", QueryField::kLevel, Form::kChoices, kLevels},
+                                 {"worst", QueryField::kWorst, Form::kChoices, kLevels},
+                                 {"overflow", QueryField::kOverflow, Form::kChoices, kOverflows},
+                                 {"type", QueryField::kType, Form::kChoices, kTypeWords},
+                                 {"op", QueryField::kOperation, Form::kTexts},
+                                 {"dir", QueryField::kDirection, Form::kChoices, kDirectionWords},
+                                 {"rank", QueryField::kRank, Form::kNumbers},
+                                 {"step", QueryField::kStep, Form::kNumbers},
+                                 {"ms", QueryField::kMicroStep, Form::kNumbers},
+                                 {"dtype", QueryField::kDType, Form::kTexts},
+                                 {"shape", QueryField::kShape, Form::kTexts},
+                                 {"side", QueryField::kSide, Form::kChoices, kSides},
+                                 {"flag", QueryField::kFlag, Form::kChoices, kFlags},
+                                 {"is", QueryField::kIs, Form::kChoices, kKinds}};
 
 constexpr std::pair<std::string_view, QueryField> kCompared[] = {
     {"error", QueryField::kError},
@@ -110,7 +107,9 @@ std::string WordsOf(const Rows& rows) {
 }
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool IsWordCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsWordCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 // How many UTF-16 units a page counts up to a byte.
 size_t UnitsBefore(std::string_view text, size_t at) {
@@ -157,7 +156,8 @@ class QueryParser {
       while (at_ < text_.size() && !IsBlank(text_[at_])) ++at_;
       ReadWord(text_.substr(word_at, at_ - word_at), word_at, term);
     }
-    if (parsed_.terms.size() >= kMostTerms) Fail(begin, fmt::format("more than {} terms", kMostTerms));
+    if (parsed_.terms.size() >= kMostTerms)
+      Fail(begin, fmt::format("more than {} terms", kMostTerms));
     parsed_.terms.push_back(std::move(term));
   }
 
@@ -189,12 +189,14 @@ class QueryParser {
   }
 
   void ReadCompared(const std::string& name, std::string_view value, size_t at, QueryTerm& term) {
-    const auto known = std::ranges::find(kCompared, name, [](const auto& row) { return row.first; });
+    const auto known =
+        std::ranges::find(kCompared, name, [](const auto& row) { return row.first; });
     if (known == std::end(kCompared)) {
       return Fail(at, fmt::format("{}: expected one of {}", Quoted(name), WordsOf(kCompared)));
     }
     term.field = known->second;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), term.limit);
+    const auto [end, error] =
+        std::from_chars(value.data(), value.data() + value.size(), term.limit);
     if (error == std::errc::result_out_of_range) {
       term.limit = std::numeric_limits<double>::infinity();
     } else if (value.empty() || error != std::errc() || end != value.data() + value.size() ||
@@ -204,7 +206,7 @@ class QueryParser {
   }
 
   void ReadNamed(const std::string& name, std::string_view value, size_t at, QueryTerm& term) {
-    const auto* const known = std::ranges::find(kNamed, std::string_view(name), &Named::word);
+    const auto* const known = std::ranges::find(kNamed, std::string_view(name), &NamedField::word);
     if (known == std::end(kNamed)) {
       return Fail(at, fmt::format("{}: is not known; expected one of {}, or put the text in "
                                   "\"quotes\"",
@@ -225,7 +227,7 @@ class QueryParser {
     if (!is_any) Fail(at, fmt::format("{}: expected a value behind the colon", name));
   }
 
-  void AddValue(const Named& named, std::string_view word, size_t at, QueryTerm& term) {
+  void AddValue(const NamedField& named, std::string_view word, size_t at, QueryTerm& term) {
     if (named.form == Form::kTexts) {
       term.texts.push_back(named.field == QueryField::kDType ? PlainDType(word)
                                                              : std::string(word));
@@ -233,7 +235,8 @@ class QueryParser {
       int64_t number = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
       if (error != std::errc() || end != word.data() + word.size()) {
-        return Fail(at, fmt::format("{}: expected whole numbers, got {}", named.word, Quoted(word)));
+        return Fail(at,
+                    fmt::format("{}: expected whole numbers, got {}", named.word, Quoted(word)));
       }
       term.numbers.push_back(number);
     } else {
@@ -252,8 +255,8 @@ class QueryParser {
 };
 
 constexpr std::pair<std::string_view, std::string_view> kShortTypes[] = {
-    {"bf16", "bfloat16"}, {"fp16", "float16"}, {"fp32", "float32"}, {"fp64", "float64"},
-    {"f16", "float16"},   {"f32", "float32"},  {"f64", "float64"},  {"half", "float16"},
+    {"bf16", "bfloat16"}, {"fp16", "float16"},  {"fp32", "float32"}, {"fp64", "float64"},
+    {"f16", "float16"},   {"f32", "float32"},   {"f64", "float64"},  {"half", "float16"},
     {"float", "float32"}, {"double", "float64"}};
 
 }  // namespace

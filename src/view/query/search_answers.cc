@@ -18,9 +18,9 @@ Result<FindOrder> ReadOrder(const Question& question) {
   if (order.empty() || order == "execution") return FindOrder::kExecution;
   if (order == "name") return FindOrder::kName;
   if (order == "error") return FindOrder::kError;
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("order: expected execution, name or error, got '{}'",
-                           order.substr(0, 40)));
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("order: expected execution, name or error, got '{}'", order.substr(0, 40)));
 }
 
 // A page of found nodes, and where the next one begins; 0: there is none.

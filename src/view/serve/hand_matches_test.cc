@@ -52,9 +52,9 @@ const NamePair kLinear("Functional.linear.0.forward", "Functional.linear.0.forwa
 class HandMatchesTest : public ::testing::Test {
  protected:
   testing::TestDirectory directory_;
-  std::string path_ = JoinPath(directory_.path().string(), "x.mpmatch.json");
+  std::string path_ = JoinPath(directory_.path(), "x.mpmatch.json");
   std::shared_ptr<const ResultStore> store_ =
-      SampleStore(JoinPath(directory_.path().string(), "x.store"));
+      SampleStore(JoinPath(directory_.path(), "x.store"));
 };
 
 TEST_F(HandMatchesTest, PairsTheOtherDirectionAndWhatIsBelow) {

@@ -15,6 +15,7 @@
 #include "base/text/csv.h"
 #include "formats/table/xlsx.h"
 #include "view/graph_files.h"
+#include "view/one_file.h"
 #include "view/query/answers.h"
 
 namespace plumbline::view {
@@ -195,6 +196,21 @@ std::string FileNameOf(const std::string& title, std::string_view ending) {
   return name + std::string(ending);
 }
 
+// Made of the recordings again, as the page has more than a store.
+Status WritePage(const DatasetFacts& dataset, const std::string& path,
+                 const CompareOptions& compare) {
+  if (dataset.golden.empty()) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: only two compared recordings become a page in one file. Export "
+                             "csv or vis.db",
+                             dataset.title));
+  }
+  PL_TRY_ASSIGN(const std::string answer,
+                WriteOneFile(dataset.target, dataset.golden, compare, path));
+  (void)answer;
+  return {};
+}
+
 }  // namespace
 
 Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& body,
@@ -225,12 +241,12 @@ Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& bod
     return JobFile{made, std::string(BaseName(made)), "application/octet-stream"};
   }
   if (format == "html") {
-    return Error(ErrorCode::kUnsupported,
-                 "html: the page as one file cannot be written by this build of plumb");
+    PL_TRY(WritePage(dataset, path, compare));
+    return JobFile{path, FileNameOf(dataset.title, ".html"), "text/html; charset=utf-8"};
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("format: expected csv, xlsx, vis or vis.db, got '{}'", format.substr(0, 40)));
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("format: expected csv, xlsx, html, vis or vis.db, got '{}'",
+                           format.substr(0, 40)));
 }
 
 }  // namespace plumbline::view

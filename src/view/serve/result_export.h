@@ -13,10 +13,10 @@
 
 namespace plumbline::view {
 
-// `body`: {"format": "csv" | "xlsx" | "vis" | "vis.db", "q", "place"}. A table has the nodes that
-// the query finds, in order of execution; .vis and .vis.db are made of the recordings as `plumb
-// graph` does it, paired by `compare`. Writes into `directory`. kInvalidArgument: another format or
-// a faulty query; kUnsupported: this dataset has no such form.
+// `body`: {"format": "csv" | "xlsx" | "html" | "vis" | "vis.db", "q", "place"}. A table has the
+// nodes that the query finds, in order of execution; .vis, .vis.db and the page in one file are
+// made of the recordings, paired by `compare`. Writes into `directory`. kInvalidArgument: another
+// format or a faulty query; kUnsupported: this dataset has no such form.
 Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& body,
                              const std::string& directory, const CompareOptions& compare,
                              JobControl& job);

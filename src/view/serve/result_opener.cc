@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "base/text/json.h"
 #include "view/query/answers.h"
 #include "view/serve/recording_entries.h"
 #include "view/store/build_store.h"
+#include "view/store/import_vis.h"
 #include "view/values/value_answers.h"
 
 namespace plumbline::view {
@@ -37,7 +39,7 @@ bool IsRecording(const std::string& path) {
   return kind == EntryKind::kRecording || kind == EntryKind::kDirectory;
 }
 
-Error Cancelled() {
+Error OpeningCancelled() {
   return Error(ErrorCode::kInvalidArgument, "cancelled. Open it again to have it made");
 }
 
@@ -107,9 +109,38 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
     options.progress = [&job](uint64_t done, uint64_t all) {
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
     };
+    const LossWatch watch;
     const Status built = BuildStore(target, golden, path, options);
-    if (!built && job.cancelled()) return Cancelled();
+    const Status is_whole = watch.Check();
+    if (!is_whole && built) (void)RemoveFile(path);
+    PL_TRY(is_whole);
+    if (!built && job.cancelled()) return OpeningCancelled();
     return built;
+  };
+  PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
+                                      ? cache_.Obtain(key, build)
+                                      : StoreCache::ObtainAt(options_.store_path, key, build));
+  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
+}
+
+Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& path,
+                                                             const std::string& golden,
+                                                             JobControl& job) const {
+  if (!golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds a result already (expected no second path, got {})", path,
+                             golden));
+  }
+  PL_TRY_ASSIGN(const std::string key, InputsKey({path}, "imported"));
+  const StoreCache::Build build = [&](const std::string& store_path) -> Status {
+    ImportOptions options;
+    options.is_cancelled = &job.cancelled();
+    options.progress = [&job](uint64_t done, uint64_t all) {
+      job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
+    };
+    const Status imported = ImportVis(path, store_path, options);
+    if (!imported && job.cancelled()) return Cancelled();
+    return imported;
   };
   PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
                                       ? cache_.Obtain(key, build)
@@ -133,6 +164,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
     }
     case EntryKind::kVis:
     case EntryKind::kVisDb:
+      return OpenVis(target, golden, job);
     case EntryKind::kTable:
     case EntryKind::kOther:
       break;

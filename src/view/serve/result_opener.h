@@ -75,6 +75,9 @@ class ResultOpener {
   Result<std::shared_ptr<const Dataset>> OpenRecordings(const std::string& target,
                                                         const std::string& golden,
                                                         JobControl& job) const;
+  // A .vis or .vis.db, which is a result.
+  Result<std::shared_ptr<const Dataset>> OpenVis(const std::string& path, const std::string& golden,
+                                                 JobControl& job) const;
 
   OpenerOptions options_;
   StoreCache cache_;

@@ -77,8 +77,8 @@ class StoreBuild {
   Status AddPair(const load::RankPair& pair, const compare::RunPair& runs, SeenRank& seen) {
     PL_TRY(Check());
     const Comparison& comparison = runs.comparison();
-    PlaceSide target{&runs.target(), &seen.target, {}, {}};
-    PlaceSide golden{&runs.golden(), &seen.golden, {}, {}};
+    PlaceSide sides[2] = {{&runs.target(), &seen.target, {}, {}},
+                          {&runs.golden(), &seen.golden, {}, {}}};
     const auto names_of = [&](const std::string ComparedCall::*name) {
       return [&, name](const std::function<void(std::string_view)>& visit) {
         for (const ComparedCall& call : comparison.calls) {
@@ -86,18 +86,11 @@ class StoreBuild {
         }
       };
     };
-    std::optional<Result<ModelGraph>> trees[2];
-    RunBoth(
-        [&] {
-          trees[0] =
-              ReadTree(runs.target(), names_of(&ComparedCall::target_name), seen.target.gradients);
-        },
-        [&] {
-          trees[1] =
-              ReadTree(runs.golden(), names_of(&ComparedCall::golden_name), seen.golden.gradients);
-        });
-    PL_TRY_ASSIGN(target.graph, std::move(*trees[0]));
-    PL_TRY_ASSIGN(golden.graph, std::move(*trees[1]));
+    // One after the other: what construct.json is read into takes as much memory as the tree.
+    PL_TRY_ASSIGN(sides[0].graph, ReadTree(runs.target(), names_of(&ComparedCall::target_name),
+                                           seen.target.gradients));
+    PL_TRY_ASSIGN(sides[1].graph, ReadTree(runs.golden(), names_of(&ComparedCall::golden_name),
+                                           seen.golden.gradients));
     Value facts = Value::Object();
     const std::string answer = SummaryText(comparison);
     facts.Put("answer", Value(std::string_view(FirstLineOf(answer))));
@@ -107,7 +100,7 @@ class StoreBuild {
       PutTensors("target_tensors", runs.target(), facts);
       PutTensors("golden_tensors", runs.golden(), facts);
     }
-    return Add(pair, target, golden, &comparison, std::move(facts), seen);
+    return Add(pair, sides, &comparison, std::move(facts), seen);
   }
 
   // One rank that was not compared: what was recorded of it alone.
@@ -128,7 +121,7 @@ class StoreBuild {
     facts.Put("first", Value(""));
     if (target) PutTensors("target_tensors", target->run, facts);
     if (golden) PutTensors("golden_tensors", golden->run, facts);
-    return Add(pair, sides[0], sides[1], nullptr, std::move(facts), seen);
+    return Add(pair, sides, nullptr, std::move(facts), seen);
   }
 
   // --- the whole ---
@@ -195,8 +188,9 @@ class StoreBuild {
     facts.Put(key, Value(DirectoryOf(run.TensorPath("x"))));
   }
 
-  Status Add(const load::RankPair& pair, PlaceSide& target, PlaceSide& golden,
-             const Comparison* comparison, Value facts, SeenRank& seen) {
+  Status Add(const load::RankPair& pair, PlaceSide (&sides)[2], const Comparison* comparison,
+             Value facts, SeenRank& seen) {
+    auto& [target, golden] = sides;
     PlaceBuilder place = writer_.Begin(pair.step.value_or(0), pair.rank().value_or(0));
     FillPlace(target, golden, comparison, place);
     const bool has_tensors = facts.Find("target_tensors") != nullptr;
@@ -236,13 +230,15 @@ class StoreBuild {
       LinkRecord record{link.api, link.is_message, link.layer, {}};
       for (const LinkEnd& end : link.ends) {
         const RankScan& scan = communication[end.node.rank].scan;
-        const auto at = writer_.Find(places[end.node.rank], is_golden, scan.calls[end.node.call].name);
+        const auto at =
+            writer_.Find(places[end.node.rank], is_golden, scan.calls[end.node.call].name);
         if (!at) continue;
         members.push_back(scan.directory.rank.value_or(0));
         record.ends.push_back({*at, static_cast<StoredRole>(end.role), end.mismatch});
       }
       if (record.ends.size() < 2) continue;
-      for (const int64_t member : members) record.key += fmt::format("{}{}", &member == members.data() ? " " : ",", member);
+      for (const int64_t member : members)
+        record.key += fmt::format("{}{}", &member == members.data() ? " " : ",", member);
       record.key += fmt::format(" {}", numbers[record.key]++);
       writer_.AddLink(std::move(record));
     }

@@ -24,11 +24,11 @@ struct StoreOptions {
   const std::atomic<bool>* is_cancelled = nullptr;
 };
 
-// `target`: a recording, a rank of one, or a directory of ranks or of steps; `golden`: another one of
-// that kind, or empty. Writes the store to `store_path` atomically; nothing is left when it fails.
-// Errors: those of FindRankPairs() and of CompareRuns() where there is one pair; of several, a rank
-// that cannot be compared is said in the answer, and shown without levels. kNotFound: a cancelled
-// work, "cancelled".
+// `target`: a recording, a rank of one, or a directory of ranks or of steps; `golden`: another one
+// of that kind, or empty. Writes the store to `store_path` atomically; nothing is left when it
+// fails. Errors: those of FindRankPairs() and of CompareRuns() where there is one pair; of several,
+// a rank that cannot be compared is said in the answer, and shown without levels. kNotFound: a
+// cancelled work, "cancelled".
 Status BuildStore(const std::string& target, const std::string& golden,
                   const std::string& store_path, const StoreOptions& options);
 

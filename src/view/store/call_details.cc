@@ -10,6 +10,7 @@
 namespace plumbline::view {
 namespace {
 
+constexpr double kBeyond = std::numeric_limits<double>::infinity();
 constexpr double kNoError = std::numeric_limits<double>::quiet_NaN();
 
 ValueRole RoleOf(ItemRole role) {
@@ -149,9 +150,8 @@ void AddCall(const Comparison& comparison, const ComparedCall& call, NodeDetail&
   if (call.paired() || detail.verdict.empty()) detail.verdict = VerdictName(call.verdict);
   if (!call.paired()) {
     detail.reason = call.unmatched_reason;
-    detail.reason_text = call.unmatched_detail.empty()
-                             ? report::ReasonText(call.unmatched_reason)
-                             : std::string_view(call.unmatched_detail);
+    detail.reason_text = call.unmatched_detail.empty() ? report::ReasonText(call.unmatched_reason)
+                                                       : std::string_view(call.unmatched_detail);
   }
   for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
     detail.values.push_back(ValueOfRow(comparison, call, row));
@@ -172,7 +172,11 @@ CallErrors ErrorsOf(const Comparison& comparison, const ComparedCall& call) {
   CallErrors errors{kNoError, kNoError};
   for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
     const bool is_input = measure::IsInput(row);
-    Raise(row.error, is_input ? errors.of_inputs : errors.of_outputs);
+    // What is wrong by no number (NaN on one side) is beyond every limit, but for digests, which
+    // never have one.
+    const bool is_beyond = std::isnan(row.error) && measure::IsBad(row.verdict) &&
+                           comparison.mode != CompareMode::kDigest;
+    Raise(is_beyond ? kBeyond : row.error, is_input ? errors.of_inputs : errors.of_outputs);
     (is_input ? errors.are_inputs_bad : errors.are_outputs_bad) |= measure::IsBad(row.verdict);
   }
   return errors;

@@ -239,12 +239,11 @@ void DetailBlockWriter::AddScalar(const StoredScalar& scalar, const StoredScalar
   const double* const x = std::get_if<double>(&scalar);
   const double* const y = std::get_if<double>(&other);
   constexpr size_t kWorthIt = 6;  // bytes; a float takes four, a double eight
-  const uint64_t difference =
-      x == nullptr || y == nullptr ? ~uint64_t{0}
-                                   : std::bit_cast<uint64_t>(*x) ^ std::bit_cast<uint64_t>(*y);
+  const uint64_t difference = x == nullptr || y == nullptr
+                                  ? ~uint64_t{0}
+                                  : std::bit_cast<uint64_t>(*x) ^ std::bit_cast<uint64_t>(*y);
   const size_t bytes = static_cast<size_t>(std::bit_width(difference) + 7) / 8;
-  const bool is_float =
-      x != nullptr && static_cast<double>(static_cast<float>(*x)) == *x;
+  const bool is_float = x != nullptr && static_cast<double>(static_cast<float>(*x)) == *x;
   if (bytes > kWorthIt || is_float) return AddScalar(scalar);
   records_ += static_cast<char>(Tag::kNearOther);
   records_ += static_cast<char>(bytes);

@@ -10,13 +10,28 @@
 #include <vector>
 
 #include "match/expand.h"
+#include "overflow/overflow_grade.h"
 #include "plumbline/compare.h"
+#include "plumbline/record.h"
 #include "plumbline/run.h"
 #include "view/model_graph.h"
-#include "view/store/seen_entries.h"
+#include "view/rank_links.h"
 #include "view/store/store_writer.h"
 
 namespace plumbline::view {
+
+// What a store takes from the entries of a recording while a comparison reads them.
+
+// One side of one rank. Single-threaded.
+struct SeenSide {
+  std::vector<std::string> gradients;  // names of entries of parameter gradients
+  std::unordered_map<std::string, OverflowLevel> overflow;  // calls with a level
+  RankCommunication communication;
+  // Of calls that ranks were merged into: how, a line each.
+  std::unordered_map<std::string, std::vector<std::string>> merge_lines;
+
+  void Take(const Call& call, bool grades_overflow);
+};
 
 // One side: where its tree, frames and values come from. What is borrowed must outlive it.
 struct PlaceSide {

@@ -37,10 +37,9 @@ size_t TrigramClass(const char* three) {
 
 size_t SharedStart(std::string_view a, std::string_view b) {
   const size_t most = std::min(a.size(), b.size());
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most),
-                                           b.begin())
-                                 .first -
-                             a.begin());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most), b.begin()).first -
+      a.begin());
 }
 
 Error BadNames(std::string_view what) {

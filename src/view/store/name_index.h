@@ -16,7 +16,8 @@
 
 namespace plumbline::view {
 
-// Names stand in blocks; all but the first of a block leave out what they share with the one before.
+// Names stand in blocks; all but the first of a block leave out what they share with the one
+// before.
 struct NameSections {
   std::string text;              // the blocks
   std::vector<uint64_t> blocks;  // where each begins

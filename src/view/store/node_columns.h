@@ -39,8 +39,9 @@ inline constexpr uint16_t kFirst = 1, kSource = 2, kCarrier = 4, kCommunicates =
                           kRecomputed = 16, kRepaired = 32, kMerged = 64, kByHand = 128;
 }  // namespace node_flag
 
-// One entry per node, by id: places follow each other, in each the target's nodes in pre-order, then
-// the golden ones. `Array` is std::span of a store that is read, std::vector of one that is built.
+// One entry per node, by id: places follow each other, in each the target's nodes in pre-order,
+// then the golden ones. `Array` is std::span of a store that is read, std::vector of one that is
+// built.
 template <template <class> class Array>
 struct NodeColumnsOf {
   Array<uint32_t> name;     // in the sorted names

@@ -24,9 +24,9 @@ std::string_view ValueRoleName(ValueRole role);  // "input", "parameter", "outpu
 
 // One value of a call as one side recorded it.
 struct ValueSide {
-  std::string_view type;   // "torch.Tensor", "int"; empty: not known
-  std::string_view dtype;  // "torch.float32", "<class 'int'>"
-  std::string_view shape;  // "[2, 8]"
+  std::string_view type;                     // "torch.Tensor", "int"; empty: not known
+  std::string_view dtype;                    // "torch.float32", "<class 'int'>"
+  std::string_view shape;                    // "[2, 8]"
   std::array<StoredScalar, 4> statistics{};  // max, min, mean, norm
   StoredScalar value{};                      // of what is no tensor
   std::string_view md5{};

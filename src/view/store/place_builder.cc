@@ -94,8 +94,7 @@ struct PlaceBuilder::Impl {
     OwnColumns& others = data.Side(!is_golden);
     for (const DetailShare::Placed& at : share.placed) {
       own.detail[at.node] = DetailAt(numbers[at.block], at.offset);
-      own.form[at.node] =
-          data.forms.Add(share.forms[is_golden ? at.golden_form : at.target_form]);
+      own.form[at.node] = data.forms.Add(share.forms[is_golden ? at.golden_form : at.target_form]);
       const uint32_t other = own.partner[at.node];
       if (!is_golden && other < others.name.size()) {
         others.form[other] = data.forms.Add(share.forms[at.golden_form]);

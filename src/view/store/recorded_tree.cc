@@ -10,8 +10,8 @@
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
 #include "record/run_files.h"
-#include "view/node_stacks.h"
 #include "tree/recomputed_layers.h"
+#include "view/node_stacks.h"
 
 namespace plumbline::view {
 namespace {
@@ -29,9 +29,10 @@ Result<dump_json::CallTree> ReadCallTreeOf(const Run& run, std::vector<std::stri
     PL_TRY_ASSIGN(calls, dump_json::ReadCallTree(path));
   }
   if (calls.rows.empty()) {
-    notes.push_back(fmt::format("{}: no modules; calls are shown as a list. Record with level L0 "
-                                "or mix to see the model",
-                                path));
+    notes.push_back(
+        fmt::format("{}: no modules; calls are shown as a list. Record with level L0 "
+                    "or mix to see the model",
+                    path));
   }
   return calls;
 }

@@ -69,8 +69,8 @@ struct ResultStore::Impl {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
   [[nodiscard]] TextTable TextsOf(Section section) const {
-    return {BytesOf(section), RowsOf<uint64_t>(static_cast<Section>(
-                                  static_cast<uint32_t>(section) + 1))};
+    return {BytesOf(section),
+            RowsOf<uint64_t>(static_cast<Section>(static_cast<uint32_t>(section) + 1))};
   }
 
   Status ReadHeader() {
@@ -189,7 +189,8 @@ struct ResultStore::Impl {
         }
         good &= columns.order[i] < count && columns.children[i] < columns.size[i];
         const uint32_t partner = columns.partner[i];
-        good &= partner == kNoNode || (partner >= other_begin && partner - other_begin < other_count);
+        good &=
+            partner == kNoNode || (partner >= other_begin && partner - other_begin < other_count);
       }
       if (!good) is_good = false;
     });
@@ -208,11 +209,10 @@ struct ResultStore::Impl {
 
   Status CheckNodes() const {
     for (const StorePlace& place : places) {
-      const bool is_good =
-          (place.target_count == 0 ||
-           IsGraph(place.target, place.target_count, place.golden, place.golden_count)) &&
-          (place.golden_count == 0 ||
-           IsGraph(place.golden, place.golden_count, place.target, place.target_count));
+      const bool is_good = (place.target_count == 0 || IsGraph(place.target, place.target_count,
+                                                               place.golden, place.golden_count)) &&
+                           (place.golden_count == 0 || IsGraph(place.golden, place.golden_count,
+                                                               place.target, place.target_count));
       if (!is_good) return Corrupt("damaged: its nodes are no trees");
     }
     std::atomic<bool> is_good = true;
@@ -365,9 +365,8 @@ Result<NodeDetail> ResultStore::Detail(uint32_t node) const {
   if (at == kNoDetail && partner != kNoNode) at = nodes().detail[partner];
   if (at == kNoDetail) return NodeDetail();
   const BlockRow& block = impl_->blocks[at >> 32];
-  Result<NodeDetail> detail =
-      ReadDetail(impl_->details.substr(block.offset, block.packed_size), block.raw_size, block.crc,
-                 static_cast<uint32_t>(at));
+  Result<NodeDetail> detail = ReadDetail(impl_->details.substr(block.offset, block.packed_size),
+                                         block.raw_size, block.crc, static_cast<uint32_t>(at));
   if (!detail) return detail.error().In(impl_->file->path());
   return detail;
 }
@@ -394,15 +393,15 @@ std::vector<uint32_t> ResultStore::LinksOf(uint32_t node) const {
   return links;
 }
 
-Result<StoredFiles> FindValueFiles(const ResultStore& store, uint32_t node, std::string_view value) {
+Result<StoredFiles> FindValueFiles(const ResultStore& store, uint32_t node,
+                                   std::string_view value) {
   if (node >= store.size()) {
     return Error(ErrorCode::kNotFound, fmt::format("node {}: there is no such node", node));
   }
   PL_TRY_ASSIGN(const NodeDetail detail, store.Detail(node));
   const auto found = std::ranges::find(detail.values, value, &StoredValue::name);
   if (found == detail.values.end()) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: has no value {}", store.Name(node), value));
+    return Error(ErrorCode::kNotFound, fmt::format("{}: has no value {}", store.Name(node), value));
   }
   const json::Value* const places = store.facts().Find("places");
   const json::Value::List* const list = places == nullptr ? nullptr : places->AsList();

@@ -38,8 +38,8 @@ enum class Section : uint32_t {
   kOperationEnds,
   kDetailBlocks,  // BlockRow
   kDetails,
-  kLinks,  // LinkRow
-  kLinkEnds,  // EndRow
+  kLinks,       // LinkRow
+  kLinkEnds,    // EndRow
   kEndsByNode,  // numbers of ends, ordered by node
   kLinkText,
   kLinkTextEnds,
@@ -89,9 +89,7 @@ struct EndRow {
 };
 
 // A place of a detail: the block, and where it begins among the block's records.
-inline uint64_t DetailAt(uint32_t block, uint32_t offset) {
-  return uint64_t{block} << 32 | offset;
-}
+inline uint64_t DetailAt(uint32_t block, uint32_t offset) { return uint64_t{block} << 32 | offset; }
 
 }  // namespace plumbline::view
 

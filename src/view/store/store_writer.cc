@@ -145,8 +145,8 @@ struct StoreWriter::Impl {
 
   Result<uint32_t> WriteBlock(const PackedBlock& block) {
     const std::lock_guard lock(details_mutex);
-    blocks.push_back({detail_bytes, static_cast<uint32_t>(block.bytes.size()), block.raw_size,
-                      block.crc, 0});
+    blocks.push_back(
+        {detail_bytes, static_cast<uint32_t>(block.bytes.size()), block.raw_size, block.crc, 0});
     detail_bytes += block.bytes.size();
     PL_TRY(file.Write(block.bytes));
     return static_cast<uint32_t>(blocks.size() - 1);
@@ -180,9 +180,8 @@ struct StoreWriter::Impl {
   Status Arrange() {
     shown.resize(places.size());
     std::iota(shown.begin(), shown.end(), size_t{0});
-    std::ranges::stable_sort(shown, {}, [&](size_t i) {
-      return std::pair(places[i].step, places[i].rank);
-    });
+    std::ranges::stable_sort(shown, {},
+                             [&](size_t i) { return std::pair(places[i].step, places[i].rank); });
     row_of.resize(places.size());
     uint64_t next = 0;
     for (const size_t i : shown) {
@@ -305,8 +304,8 @@ struct StoreWriter::Impl {
                            static_cast<uint32_t>(link.ends.size()), link_texts.Add(link.key),
                            link.is_message ? 1U : 0U});
       for (const EndRecord& end : link.ends) {
-        ends.push_back({IdOf(end.at), number, link_texts.Add(end.mismatch),
-                        static_cast<uint32_t>(end.role)});
+        ends.push_back(
+            {IdOf(end.at), number, link_texts.Add(end.mismatch), static_cast<uint32_t>(end.role)});
       }
     }
     std::vector<uint32_t> by_node(ends.size());
@@ -351,7 +350,8 @@ struct StoreWriter::Impl {
     json::Value graded = json::Value::Object();
     for (const StoredOverflow overflow :
          {StoredOverflow::kMedium, StoredOverflow::kHigh, StoredOverflow::kCritical}) {
-      graded.Put(StoredOverflowName(overflow), json::Value(overflows[static_cast<size_t>(overflow)]));
+      graded.Put(StoredOverflowName(overflow),
+                 json::Value(overflows[static_cast<size_t>(overflow)]));
     }
     facts.Put("micro_steps", json::Value(micro_steps));
     facts.Put("counts", std::move(counts));
@@ -392,9 +392,8 @@ Result<StoreWriter> StoreWriter::Create(const std::string& path) {
 }
 
 PlaceBuilder StoreWriter::Begin(int64_t step, int64_t rank) {
-  return {step, rank, [impl = impl_.get()](const PackedBlock& block) {
-            return impl->WriteBlock(block);
-          }};
+  return {step, rank,
+          [impl = impl_.get()](const PackedBlock& block) { return impl->WriteBlock(block); }};
 }
 
 Result<size_t> StoreWriter::Add(PlaceBuilder&& place) {
@@ -410,8 +409,7 @@ Status StoreWriter::Replace(size_t index, PlaceBuilder&& place) {
   return {};
 }
 
-std::optional<NodeAt> StoreWriter::Find(size_t place, bool is_golden,
-                                        std::string_view name) const {
+std::optional<NodeAt> StoreWriter::Find(size_t place, bool is_golden, std::string_view name) const {
   const auto number = impl_->names.Find(name);
   if (!number || place >= impl_->places.size()) return std::nullopt;
   const std::vector<uint32_t>& names = impl_->places[place].Side(is_golden).name;

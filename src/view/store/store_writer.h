@@ -26,7 +26,8 @@ struct PackedBlock;  // view/store/detail_block.h
 // Takes a block of details and numbers it.
 using BlockSink = std::function<Result<uint32_t>(const PackedBlock& block)>;
 
-// One node as it is given to a store. What can be computed (sizes, orders, what is worst inside) is.
+// One node as it is given to a store. What can be computed (sizes, orders, what is worst inside)
+// is.
 struct NodeRecord {
   std::string_view name;
   uint32_t parent = kNoNode;   // index in the graph, before the node; kNoNode: the root
@@ -42,7 +43,8 @@ struct NodeRecord {
   uint32_t stack = 0;  // of PlaceBuilder::AddStack()
 };
 
-// One rank of one step while it is made. Move-only; single-threaded, but several may be made at once.
+// One rank of one step while it is made. Move-only; single-threaded, but several may be made at
+// once.
 class PlaceBuilder {
  public:
   // Keeps the details in memory until the place is added; StoreWriter::Begin() makes one that does
@@ -102,8 +104,8 @@ class StoreWriter {
   StoreWriter& operator=(StoreWriter&&) = delete;
   ~StoreWriter();
 
-  // A place whose details go into the file as they are given, of the writer that it will be added to
-  // and must not outlive. Thread-safe, as are the details of several such places.
+  // A place whose details go into the file as they are given, of the writer that it will be added
+  // to and must not outlive. Thread-safe, as are the details of several such places.
   PlaceBuilder Begin(int64_t step, int64_t rank);
   // Places are shown by step and rank, whatever the order of adding. Returns the place's index;
   // its nodes are known from then on.

@@ -50,7 +50,8 @@ class TextPool {
     constexpr size_t kLeast = 64;
     room_ = room_ == 0 ? kLeast : 2 * room_;
     table_ = NameTable(room_);
-    for (size_t i = 0; i < ends_.size(); ++i) table_.Add(i, [this](size_t k) { return (*this)[k]; });
+    for (size_t i = 0; i < ends_.size(); ++i)
+      table_.Add(i, [this](size_t k) { return (*this)[k]; });
   }
 
   std::string chars_;

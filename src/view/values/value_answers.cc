@@ -36,12 +36,12 @@ std::string ShapeText(const Shape& sizes) { return fmt::format("[{}]", fmt::join
 
 // The two sides of a value, opened.
 struct OpenValue {
-  std::optional<ValueTensor> target, golden;
+  std::optional<ValueFile> target, golden;
   std::string target_key, golden_key;  // of their contents
   TensorView target_view, golden_view;
   std::vector<std::string> notes;
 
-  [[nodiscard]] const ValueTensor& any() const { return target ? *target : *golden; }
+  [[nodiscard]] const ValueFile& any() const { return target ? *target : *golden; }
   [[nodiscard]] bool has_both() const { return target && golden; }
   [[nodiscard]] bool is_comparable() const {
     return has_both() && target->sizes() == golden->sizes();
@@ -77,20 +77,20 @@ void AddNotes(OpenValue& value) {
 }
 
 Result<OpenValue> OpenBoth(const ValueFiles& files) {
-  if (!files.target && !files.golden) {
+  if (files.target.empty() && files.golden.empty()) {
     return Error(ErrorCode::kNotFound,
                  "the elements of this value are in neither recording. Record again with the task "
                  "\"tensor\" in config.json");
   }
   OpenValue value;
-  if (files.target) {
-    PL_TRY_ASSIGN(value.target_key, ContentKey(*files.target));
-    PL_TRY_ASSIGN(value.target, ValueTensor::Open(*files.target));
+  if (!files.target.empty()) {
+    PL_TRY_ASSIGN(value.target_key, ContentKey(files.target));
+    PL_TRY_ASSIGN(value.target, ValueFile::Open(files.target));
     value.target_view = value.target->view();
   }
-  if (files.golden) {
-    PL_TRY_ASSIGN(value.golden_key, ContentKey(*files.golden));
-    PL_TRY_ASSIGN(value.golden, ValueTensor::Open(*files.golden));
+  if (!files.golden.empty()) {
+    PL_TRY_ASSIGN(value.golden_key, ContentKey(files.golden));
+    PL_TRY_ASSIGN(value.golden, ValueFile::Open(files.golden));
     value.golden_view = value.golden->view();
   }
   if (!value.has_both()) {
@@ -161,7 +161,7 @@ class ValuePasses {
 
 // ---- pieces of answers ----
 
-void AddSideHead(const ValueTensor& side, JsonAnswer& out) {
+void AddSideHead(const ValueFile& side, JsonAnswer& out) {
   out.Key("dtype").Text(InfoOf(side.dtype()).name);
   out.Key("shape").Integers(std::span<const int64_t>(side.sizes()));
 }
@@ -191,7 +191,7 @@ void AddMoments(const Distribution& of, JsonAnswer& out) {
 template <class Add>
 Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
   for (const bool of_target : {true, false}) {
-    const std::optional<ValueTensor>& side = of_target ? value.target : value.golden;
+    const std::optional<ValueFile>& side = of_target ? value.target : value.golden;
     out.Key(of_target ? "target" : "golden");
     if (!side) {
       out.Null();
@@ -210,7 +210,7 @@ Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
 
 Status AddHeads(const OpenValue& value, JsonAnswer& out) {
   return AddSides(
-      value, [](bool, const ValueTensor&) -> Status { return {}; }, out);
+      value, [](bool, const ValueFile&) -> Status { return {}; }, out);
 }
 
 void AddMetric(std::string_view name, const Metric& metric, JsonAnswer& out) {
@@ -257,7 +257,7 @@ Status AddDifference(const ValuePasses& passes, JsonAnswer& out) {
 }
 
 Status AnswerStats(const ValuePasses& passes, const Parameters&, JsonAnswer& out) {
-  const auto add = [&](bool of_target, const ValueTensor&) -> Status {
+  const auto add = [&](bool of_target, const ValueFile&) -> Status {
     PL_TRY_ASSIGN(const auto distribution, passes.Of(of_target));
     AddCounts(*distribution, out);
     AddMoments(*distribution, out);
@@ -342,7 +342,7 @@ void AddErrors(const ErrorCounts& errors, JsonAnswer& out) {
 Status AnswerHistogram(const ValuePasses& passes, const Parameters& parameters, JsonAnswer& out) {
   PL_TRY_ASSIGN(const BinScale scale, ScaleOf(parameters));
   PL_TRY_ASSIGN(const BinEdges edges, CommonEdges(passes, scale));
-  const auto add = [&](bool of_target, const ValueTensor& side) -> Status {
+  const auto add = [&](bool of_target, const ValueFile& side) -> Status {
     PL_TRY_ASSIGN(const auto distribution, passes.Of(of_target));
     AddCounts(*distribution, out);
     BinCounts counts;
@@ -520,7 +520,7 @@ void AddCells(const PooledPlane& pooled, bool is_difference, JsonAnswer& out) {
 Status AnswerSlice(const ValuePasses& passes, const Parameters& parameters, JsonAnswer& out) {
   const OpenValue& value = passes.value();
   PL_TRY_ASSIGN(const PlaneSide side, SideOf(parameters, value));
-  const ValueTensor& shown = side == PlaneSide::kGolden ? *value.golden : *value.target;
+  const ValueFile& shown = side == PlaneSide::kGolden ? *value.golden : *value.target;
   PL_TRY_ASSIGN(const Plane plane, PlaneOf(parameters, shown.sizes()));
   const bool is_difference = side == PlaneSide::kDifference;
   PooledPlane pooled;
@@ -573,7 +573,7 @@ void AddWorst(const OpenValue& value, uint64_t flat, JsonAnswer& out) {
   out.Open('{');
   AddIndex(flat, value.any().sizes(), out);
   for (const bool of_target : {true, false}) {
-    const std::optional<ValueTensor>& side = of_target ? value.target : value.golden;
+    const std::optional<ValueFile>& side = of_target ? value.target : value.golden;
     out.Key(of_target ? "target" : "golden");
     if (side) {
       AddElement(ElementReader(side->view()), flat, out);

@@ -57,7 +57,7 @@ std::span<const std::string_view> ValueQuestions();
 // Reads mapped files run by run, on the threads of the caller's arena: memory does not grow with
 // the tensors. Thread-safe. kInvalidArgument for faulty parameters; kNotFound where neither side
 // has elements on disk (the message says how to record them), for a file that is gone, and
-// "cancelled"; errors of ValueTensor::Open(); kIo for a file that another program cuts meanwhile.
+// "cancelled"; errors of ValueFile::Open(); kIo for a file that another program cuts meanwhile.
 Result<std::string> ValueAnswer(const ValueFiles& files, std::string_view what,
                                 const Parameters& parameters, const ValueContext& context = {});
 

@@ -23,14 +23,13 @@ namespace {
 constexpr std::string_view kMemberSign = "::";
 constexpr std::string_view kSafetensorsEnding = ".safetensors";
 
-// The path of a file of many tensors, and which of them is meant; the second is empty where the name
-// is that of a file.
-std::pair<std::string, std::string_view> SplitMember(const ValueFile& file) {
-  const std::string_view name = file.data_name;
-  const size_t at = name.rfind(kMemberSign);
-  const std::string path = JoinPath(file.directory, name);
-  if (at == std::string_view::npos || KindOf(path) == PathKind::kFile) return {path, {}};
-  return {JoinPath(file.directory, name.substr(0, at)), name.substr(at + kMemberSign.size())};
+// A path that names a tensor of a file; the second is empty where it does not.
+std::pair<std::string, std::string_view> SplitMember(std::string_view path) {
+  const size_t at = path.rfind(kMemberSign);
+  if (at == std::string_view::npos || KindOf(std::string(path)) == PathKind::kFile) {
+    return {std::string(path), {}};
+  }
+  return {std::string(path.substr(0, at)), path.substr(at + kMemberSign.size())};
 }
 
 Error NoMember(const std::string& path, std::string_view member) {
@@ -39,7 +38,7 @@ Error NoMember(const std::string& path, std::string_view member) {
 
 }  // namespace
 
-Status ValueTensor::Bind(const TensorView& view) {
+Status ValueFile::Bind(const TensorView& view) {
   dtype_ = view.dtype;
   data_ = view.data;
   sizes_.assign(view.sizes.begin(), view.sizes.end());
@@ -49,7 +48,7 @@ Status ValueTensor::Bind(const TensorView& view) {
   return {};
 }
 
-Status ValueTensor::OpenMember(const std::string& path, std::string_view member) {
+Status ValueFile::OpenMember(const std::string& path, std::string_view member) {
   if (path.ends_with(kSafetensorsEnding)) {
     PL_TRY_ASSIGN(auto opened, safetensors::SafetensorsFile::Open(path));
     const auto file = std::make_shared<const safetensors::SafetensorsFile>(std::move(opened));
@@ -74,32 +73,34 @@ Status ValueTensor::OpenMember(const std::string& path, std::string_view member)
   return Bind(found->view());
 }
 
-Result<ValueTensor> ValueTensor::Open(const ValueFile& file) {
-  ValueTensor tensor;
-  if (const auto [archive, member] = SplitMember(file); !member.empty()) {
-    PL_TRY(tensor.OpenMember(archive, member));
-    return tensor;
+Result<ValueFile> ValueFile::Open(const std::string& path) {
+  ValueFile file;
+  if (const auto [archive, member] = SplitMember(path); !member.empty()) {
+    PL_TRY(file.OpenMember(archive, member));
+    return file;
   }
-  const auto opened = std::make_shared<const Result<TensorFile>>(
-      load::OpenTensorIn(file.directory, file.data_name, torch_pt::DataCheck::kTrust));
+  const auto opened = std::make_shared<const Result<TensorFile>>(load::OpenTensorIn(
+      std::string(DirectoryOf(path)), std::string(BaseName(path)), torch_pt::DataCheck::kTrust));
   if (!*opened) return opened->error();
-  tensor.owner_ = opened;
-  PL_TRY(tensor.Bind((*opened)->view()));
-  return tensor;
+  file.owner_ = opened;
+  PL_TRY(file.Bind((*opened)->view()));
+  return file;
 }
 
-Result<std::string> ContentKey(const ValueFile& file) {
-  std::vector<std::string> paths;
-  if (const auto derived = load::ParseDerivedName(file.data_name)) {
-    for (const std::string& name : derived->files) paths.push_back(JoinPath(file.directory, name));
-  } else {
-    paths.push_back(SplitMember(file).first);
+Result<std::string> ContentKey(const std::string& path) {
+  const std::string archive = SplitMember(path).first;
+  std::vector<std::string> files = {archive};
+  if (const auto derived = load::ParseDerivedName(BaseName(archive))) {
+    files.clear();
+    for (const std::string& name : derived->files) {
+      files.push_back(JoinPath(DirectoryOf(archive), name));
+    }
   }
-  std::string key = JoinPath(file.directory, file.data_name);
-  for (const std::string& path : paths) {
-    PL_TRY_ASSIGN(const uint64_t bytes, FileSize(path));
-    PL_TRY_ASSIGN(const int64_t changed, ModifiedAt(path));
-    PL_TRY_ASSIGN(const FileIdentity identity, IdentityOf(path));
+  std::string key = path;
+  for (const std::string& file : files) {
+    PL_TRY_ASSIGN(const uint64_t bytes, FileSize(file));
+    PL_TRY_ASSIGN(const int64_t changed, ModifiedAt(file));
+    PL_TRY_ASSIGN(const FileIdentity identity, IdentityOf(file));
     key += fmt::format("\n{}:{}:{}:{}", bytes, changed, identity.device, identity.inode);
   }
   return key;

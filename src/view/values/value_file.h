@@ -13,19 +13,23 @@
 
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
-#include "view/store/result_store.h"
 
 namespace plumbline::view {
 
+// Where the two sides of a value lie. A path is that of a .pt or .npy file; the tensor directory
+// and a data name behind it, also of tensors made of several files; a .safetensors file, or a file
+// of torch.save with many tensors, and "::" and the tensor's name behind it. Empty: there is none.
+struct ValueFiles {
+  std::string target, golden;
+};
+
 // One opened tensor, borrowed from its mapped file. Movable; view() stays valid while it lives.
 // Thread-safe for reading.
-class ValueTensor {
+class ValueFile {
  public:
-  // A data name as of load::OpenTensorIn(), or that of a .safetensors file or of a file of
-  // torch.save with many tensors, with "::" and the tensor's name behind it. kNotFound, kIo,
-  // kCorrupt, kUnsupported, kInvalidArgument as the readers of the formats; the elements of .pt
-  // files are not compared with their checksum, as the comparison did that.
-  static Result<ValueTensor> Open(const ValueFile& file);
+  // kNotFound, kIo, kCorrupt, kUnsupported, kInvalidArgument as the readers of the formats; the
+  // elements of .pt files are not compared with their checksum, as the comparison did that.
+  static Result<ValueFile> Open(const std::string& path);
 
   [[nodiscard]] TensorView view() const { return {dtype_, data_, sizes_, strides_}; }
   [[nodiscard]] DType dtype() const { return dtype_; }
@@ -44,9 +48,9 @@ class ValueTensor {
   size_t elements_ = 0;
 };
 
-// What a tensor's contents are known by without reading them: of every file behind it the name,
+// What a tensor's contents are known by without reading them: of every file behind `path` its name,
 // size and time of change. kNotFound, kIo.
-Result<std::string> ContentKey(const ValueFile& file);
+Result<std::string> ContentKey(const std::string& path);
 
 // Set by another thread to stop the work; null: it cannot be stopped.
 using CancelFlag = const std::atomic<bool>*;

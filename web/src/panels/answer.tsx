@@ -24,9 +24,9 @@ export function Answer(props: AnswerProps) {
     <section class={`answer ${level}`} aria-label={say("answer.first")}>
       <div class="answer-line">
         <LevelMark level={level} say={say} />
-        <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}>
-          <bdi>{line || say("app.name")}</bdi>
-        </button>
+        <h1>
+          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}><bdi>{line || say("app.name")}</bdi></button>
+        </h1>
         {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (
           <button class="more" aria-expanded={isWhole} title={say("answer.all")} onClick={() => setWhole(!isWhole)}>
@@ -41,9 +41,9 @@ export function Answer(props: AnswerProps) {
           <bdi>{first.what}</bdi>
         </p>
       )}
-      {first?.stack_line && !isWhole && <p class="second mono"><bdi>{first.stack_line}</bdi></p>}
       {isWhole && <pre class="answer-rest">{lines.join("\n")}</pre>}
       <div class="paths">
+        {first?.stack_line && !isWhole && <bdi class="stack-line" title={first.stack_line}>{first.stack_line}</bdi>}
         <span>{say("side.target")}</span> <bdi title={target}>{target}</bdi>
         {golden && <><span>{say("side.golden")}</span> <bdi title={golden}>{golden}</bdi></>}
         {!complete && <em>{say("app.incomplete")}</em>}

@@ -68,7 +68,8 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
       {details && details.path.length > 2 && (
         <p class="crumbs dim"><bdi>{details.path.slice(1, -1).map((name) => cut(lastParts(name), 40)).join(" › ")}</bdi></p>
       )}
-      {details && details.reason_text && <p class={`why ${row.level}`}>{details.reason_text}</p>}
+      {first && first.what && <p class={`why ${row.level}`}><bdi>{first.what}</bdi></p>}
+      {details && details.reason_text && !first && <p class={`why ${row.level}`}>{details.reason_text}</p>}
       {first && first.cause_text && <p class={`why ${row.level}`}>{say("answer.cause", first.cause, first.confidence, first.cause_text)}</p>}
       {flags.map((flag) => <p key={flag} class="flag">{flag}</p>)}
       {details && (
@@ -81,7 +82,7 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
           </dd>
           {details.pairing && <><dt>{say("details.pairing")}</dt><dd>{details.pairing}</dd></>}
           {overSteps !== undefined && session.meta.steps.length > 1 && (
-            <><dt>{say("details.over-steps", overSteps)}</dt><dd><StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} /></dd></>
+            <StepSparks api={session.api} dataset={session.dataset} node={row.id} value={overSteps} say={say} />
           )}
           {details.merge.length > 0 && <><dt>{say("details.merge")}</dt><dd>{details.merge.map((line) => <div key={line}>{line}</div>)}</dd></>}
         </dl>
@@ -232,11 +233,14 @@ function SideCells(props: {
   const label = <td class="dim">{say(props.label)}</td>;
   const span = 2 + NUMBERS.length + (hasMd5 ? 1 : 0);
   if (!side) return <>{label}<td class="dim" colSpan={span}>{say("details.missing")}</td></>;
-  const isText = side.dtype === "" && side.shape === null;
-  if (isText) return <>{label}<td>{side.type}</td><td class="mono" colSpan={span - 1}><bdi>{cut(literal(side.value), 300)}</bdi></td></>;
   // Digits that differ within what rounding explains need no eyes.
   const isWrong = other !== null && (props.level === "error" || props.level === "warning");
   const differs = (a: string, b: string): string => (isWrong && a !== b ? `differs ${props.level}` : "");
+  if (isLiteral(side)) {
+    const shown = literal(side);
+    const classes = `mono ${differs(shown, other && isLiteral(other) ? literal(other) : "")}`;
+    return <>{label}<td>{side.type}</td><td class={classes} colSpan={span - 1}><bdi>{cut(shown, 300)}</bdi></td></>;
+  }
   return (
     <>
       {label}
@@ -255,7 +259,14 @@ function SideCells(props: {
 // NaN is not equal to itself, but two of them are the same picture.
 const text = (value: Scalar | null): string => String(value);
 
-function literal(value: unknown): string {
+// An argument that is no tensor: it has a value and no statistics.
+function isLiteral(side: ValueSide): boolean {
+  return (side.dtype === "" && side.shape === null) || (side.value !== null && NUMBERS.every((name) => side[name] === null));
+}
+
+// As the program writes it: "1.0" is a float, "1" an int.
+function literal({ value, type }: ValueSide): string {
+  if (typeof value === "number" && type === "float" && Number.isInteger(value) && Math.abs(value) < 1e15) return value.toFixed(1);
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
@@ -269,8 +280,8 @@ export function asText(values: readonly ValuePair[]): string {
   const cell = (value: unknown): string => String(value ?? "").replace(/[\t\n]/g, " ");
   const line = (value: ValuePair, name: "target" | "golden"): string => {
     const side = value[name];
-    return [value.name, name, value.verdict, value.error, side?.dtype, formatShape(side?.shape ?? null), side?.max, side?.min, side?.mean, side?.norm, side?.md5].map(cell).join("\t");
+    return [value.name, name, value.verdict, value.error, side?.dtype, formatShape(side?.shape ?? null), side?.max, side?.min, side?.mean, side?.norm, side?.md5, side && isLiteral(side) ? literal(side) : ""].map(cell).join("\t");
   };
-  const head = "value\tside\tverdict\terror\tdtype\tshape\tmax\tmin\tmean\tnorm\tmd5";
+  const head = "value\tside\tverdict\terror\tdtype\tshape\tmax\tmin\tmean\tnorm\tmd5\targument";
   return [head, ...values.flatMap((value) => [line(value, "target"), ...(value.golden ? [line(value, "golden")] : [])])].join("\n");
 }

@@ -61,7 +61,10 @@ function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault
         }}
         onKeyDown={(event) => {
           if (event.key === "Enter") ask(event.currentTarget.value, 0);
-          if (event.key === "Escape") event.currentTarget.blur();
+          if (event.key !== "Escape") return;
+          // Leaves the box; the query stays.
+          event.preventDefault();
+          event.currentTarget.blur();
         }} />
       <span id="query-fault" class="heard">{props.fault}</span>
     </div>

@@ -108,7 +108,7 @@ class FirstView implements View {
     const place = session.meta.places.find((p) => row.id >= p.target_root && row.id < p.target_root + p.nodes);
     const classes = ["first-row", row.kind, row.id === session.selected?.id ? "chosen" : ""].join(" ");
     return (
-      <button class={classes} title={row.name} onClick={() => this.#context.select(row)} onDblClick={() => this.#context.select(row, "graph")}>
+      <button class={classes} title={row.name} tabIndex={i === Math.max(0, this.#at()) ? 0 : -1} onClick={() => this.#context.select(row)} onDblClick={() => this.#context.select(row, "graph")}>
         <span class={`kind ${row.kind}`}><LevelMark level={row.level} say={say} /> {say(`first.kind.${row.kind}`)}</span>
         <span class="dim">{place ? `${say("bar.step")} ${place.step} · ${place.rank}` : ""}</span>
         <bdi>{row.name}</bdi>

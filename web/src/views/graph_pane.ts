@@ -4,6 +4,7 @@ import type { Camera } from "../state";
 import type { NodeRow } from "../types";
 import { contains, type Box, type GraphLayout, type Place } from "./graph_layout";
 import { paint, type Scene } from "./graph_paint";
+import { MiniMap } from "./graph_minimap";
 import { CanvasPen, SvgPen } from "./graph_pen";
 
 // Of one animation frame, for both panes together.
@@ -39,6 +40,7 @@ export class GraphPane {
   readonly #over = document.createElement("canvas");
   readonly #tip = document.createElement("div");
   readonly #events: PaneEvents;
+  readonly #map = new MiniMap((x, y) => this.#centre(x, y));
   #done: Sheet;
   #work: Sheet;
   // What #done shows, if anything.
@@ -71,7 +73,7 @@ export class GraphPane {
     this.#over.className = "over";
     this.#tip.className = "tip";
     this.#tip.hidden = true;
-    this.element.append(this.#front.canvas, this.#over, title, this.#tip);
+    this.element.append(this.#front.canvas, this.#over, this.#map.element, title, this.#tip);
     this.#observer = new ResizeObserver(() => this.#resize());
     this.#observer.observe(this.element);
     this.#listen();
@@ -89,12 +91,14 @@ export class GraphPane {
 
   dispose(): void {
     this.#observer.disconnect();
+    this.#map.dispose();
     this.element.remove();
   }
 
   // Draws another scene, or the same after a change.
-  show(scene: Scene, marks: Marks, isStale: boolean): void {
+  show(scene: Scene, marks: Marks, isStale: boolean, look: string): void {
     this.#scene = scene;
+    this.#map.show(scene, look);
     this.#marks = marks;
     if (isStale) this.#isStale = true;
     this.#queue();
@@ -111,6 +115,12 @@ export class GraphPane {
   pan(dx: number, dy: number): void {
     const before = this.camera;
     this.setCamera({ ...before, x: before.x + dx / before.zoom, y: before.y + dy / before.zoom });
+    this.#events.moved(this, before);
+  }
+
+  #centre(x: number, y: number): void {
+    const before = this.camera;
+    this.setCamera({ x: x - this.#size.width / 2 / before.zoom, y: y - this.#size.height / 2 / before.zoom, zoom: before.zoom });
     this.#events.moved(this, before);
   }
 
@@ -274,6 +284,7 @@ export class GraphPane {
     if (this.#job) this.#continue(began);
     this.#present(scene);
     this.#drawOver(scene);
+    this.#map.follow(this.camera, this.#size.width, this.#size.height);
     if (this.#job) this.#queue();
   }
 

@@ -94,7 +94,8 @@ class GraphView implements View {
     const layout = half.layout;
     if (!layout) return;
     const version = tree.branch(tree.root.id)?.version ?? 0;
-    const look = `${this.#theme}/${this.#state.colours}/${this.#state.q !== ""}`;
+    const isFiltered = session.isFiltered;
+    const look = `${this.#theme}/${this.#state.colours}/${isFiltered}`;
     const isStale = version !== half.version || look !== half.look;
     half.version = version;
     half.look = look;
@@ -104,9 +105,9 @@ class GraphView implements View {
       partner: -1,
     };
     half.pane.show({
-      tree, layout, palette: this.#palette, colours: this.#state.colours, isFiltered: this.#state.q !== "",
+      tree, layout, palette: this.#palette, colours: this.#state.colours, isFiltered,
       want: (id, from, to) => tree.want(id, from, to),
-    }, marks, isStale);
+    }, marks, isStale, look);
   }
 
   // Once for each selection, on each side as soon as its node is there.

@@ -79,7 +79,7 @@ class ListView implements View {
     if (!row) return null;
     const { say, session } = this.#context;
     return (
-      <button class={row.id === session.selected?.id ? "list-row chosen" : "list-row"} title={row.name}
+      <button class={row.id === session.selected?.id ? "list-row chosen" : "list-row"} title={row.name} tabIndex={i === Math.max(0, this.#at()) ? 0 : -1}
         onClick={() => this.#context.select(row)} onDblClick={() => this.#context.select(row, "graph")}>
         <span class="number dim">{row.order}</span>
         <LevelMark level={row.level} say={say} withWord />

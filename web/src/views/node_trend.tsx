@@ -3,7 +3,9 @@ import { useMemo } from "preact/hooks";
 import type { Api } from "../api";
 import { Answer, Choose, keep, useAsked, type ViewProps } from "../parts/kit";
 import { LineChart, Spark, type Line } from "../parts/line_chart";
+import { NO_STATE } from "../state";
 import type { Say } from "../texts";
+import { seriesOf } from "../trend_answers";
 
 const STATISTICS = ["norm", "max", "min", "mean"] as const;
 
@@ -23,6 +25,8 @@ export function NodeTrend({ context, state }: ViewProps) {
     ].filter((line) => line.values.some((each) => each !== null)) satisfies Line[],
     error: [{ label: say("column.error"), values: known.error, colour: "--error" }] satisfies Line[],
   }, [known, statistic, say]);
+  const datasets = useAsked(() => api.datasets(), []);
+  const trend = datasets.ok ? datasets.value.datasets.find(({ kind, state: is }) => kind === "trend" && is === "ready") : undefined;
   if (!selected) return <p class="quiet">{say("trend.no-node")}</p>;
   if (details && !value) return <p class="quiet">{say("details.no-values")}</p>;
   const open = (i: number): void => context.go({ step: charts?.steps[i] ?? state.step });
@@ -34,6 +38,11 @@ export function NodeTrend({ context, state }: ViewProps) {
         <Choose label={say("trend.statistic")} value={statistic} choose={(stat) => keep(context, state, { stat })}
           choices={STATISTICS.map((key) => ({ key, text: say(`details.column.${key}`) }))} />
         <bdi class="mono">{selected.name}</bdi>
+        {trend && (
+          <button type="button" onClick={() => context.go({ ...NO_STATE, dataset: trend.id, view: "trend", extra: seriesOf(selected.name) })}>
+            {say("trend.show-in", trend.title)}
+          </button>
+        )}
       </div>
       <Answer asked={asked} say={say}>
         {() => charts && (
@@ -49,16 +58,20 @@ export function NodeTrend({ context, state }: ViewProps) {
   );
 }
 
-// The same as small as a word, for a line of the details; nothing where there is one step only.
+// The same as small as a word, for a line of the details; nothing where there are no numbers.
 export function StepSparks(props: { api: Api; dataset: string; node: number; value: string; say: Say }) {
   const { api, dataset, node, value, say } = props;
   const asked = useAsked(() => api.overSteps(dataset, node, value), [dataset, node, value]);
-  if (!asked.ok || asked.value.steps.length < 2) return null;
+  const known = asked.ok ? asked.value : null;
+  if (!known || known.target.norm.every((each) => each === null)) return null;
   const name = say("details.column.norm");
   return (
-    <span class="sparks">
-      <Spark label={`${say("side.target")} ${name}`} values={asked.value.target.norm} colour="--target" />
-      <Spark label={`${say("side.golden")} ${name}`} values={asked.value.golden.norm} colour="--golden" />
-    </span>
+    <>
+      <dt>{say("details.over-steps", value)}</dt>
+      <dd class="sparks">
+        <Spark label={`${say("side.target")} ${name}`} values={known.target.norm} colour="--target" />
+        <Spark label={`${say("side.golden")} ${name}`} values={known.golden.norm} colour="--golden" />
+      </dd>
+    </>
   );
 }

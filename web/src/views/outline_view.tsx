@@ -3,7 +3,6 @@ import { render } from "preact";
 import { formatError, shortName } from "../format";
 import { actionOf } from "../keys";
 import { ChangeMark, InsideMark, LevelMark, overflowKey } from "../marks";
-import { NO_STATE, type State } from "../state";
 import type { Tree } from "../tree";
 import { FLAG, type NodeRow, type Side } from "../types";
 import type { Context, View, ViewKind } from "../view";
@@ -18,15 +17,13 @@ class OutlineView implements View {
   readonly #root: HTMLElement;
   readonly #context: Context;
   readonly #rows = new WeakMap<Tree, OutlineRows>();
-  #state: State = NO_STATE;
 
   constructor(root: HTMLElement, context: Context) {
     this.#root = root;
     this.#context = context;
   }
 
-  show(state: State): void {
-    this.#state = state;
+  show(): void {
     const isCompared = this.#context.session.meta.kind === "compare";
     render(
       <div class={isCompared ? "panes" : "panes single"}>
@@ -80,12 +77,12 @@ class OutlineView implements View {
     if (!row) return <div class="tree-row faded" style={{ "--depth": String(depth) }}>…</div>;
     const isChosen = row.id === marked?.id;
     const isOwn = side === session.side;
-    const isFaded = this.#state.q !== "" && row.hits === 0;
+    const isFaded = session.isFiltered && row.hits === 0;
     const isOpen = tree.isOpen(row.id);
     const classes = ["tree-row", isChosen ? (isOwn ? "chosen" : "partner") : "", isFaded ? "faded" : ""].join(" ");
     return (
       <div class={classes} role="treeitem" aria-level={depth} aria-selected={isChosen} aria-setsize={tree.branch(found.parent)?.total ?? -1}
-        aria-posinset={found.at + 1} aria-label={row.name} title={row.name} tabIndex={isChosen && isOwn ? 0 : -1}
+        aria-posinset={found.at + 1} title={row.name} tabIndex={isChosen && isOwn ? 0 : -1}
         {...(row.children > 0 && { "aria-expanded": isOpen })}
         style={{ "--depth": String(depth - 1) }} onClick={() => this.#context.select(row)} onDblClick={() => void toggle(this.#context, row)}>
         <span class="what">

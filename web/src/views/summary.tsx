@@ -4,15 +4,12 @@ import { formatCount, formatError } from "../format";
 import { LevelMark, SYMBOL } from "../marks";
 import { Answer, Facts, useAsked, type ViewProps } from "../parts/kit";
 import { Table, type Column } from "../parts/table";
+import { REPORT_FACT } from "../report/file_dataset";
 import type { Counts, NodeRow, Place } from "../types";
-import { EvidenceSections } from "./evidence_sections";
 import { placeLevel } from "./ranks";
 
 const KINDS = ["error", "warning", "unmatched_target", "unmatched_golden", "pass", "none"] as const;
 const WORST = 10;
-
-// What evidence.ts reads.
-const SHOWN_ABOVE: ReadonlySet<string> = new Set(["parts", "overview"]);
 
 const factText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
 
@@ -56,7 +53,6 @@ export function SummaryView({ context }: ViewProps) {
           ))}
         </ul>
       </section>
-      <EvidenceSections session={session} say={say} />
       <section class="brief">
         <h2>{say("summary.worst")}</h2>
         <Answer asked={worst} say={say}>
@@ -78,7 +74,7 @@ export function SummaryView({ context }: ViewProps) {
       <section>
         <Facts caption={say("summary.facts")} head={[say("summary.fact"), say("value.value")]} rows={[
           [say("side.target"), meta.target], ...(meta.golden === "" ? [] : [[say("side.golden"), meta.golden]]),
-          [say("summary.mode"), meta.mode], ...Object.entries(meta.facts).filter(([name]) => !SHOWN_ABOVE.has(name)).map(([name, value]) => [name, factText(value)])]} />
+          [say("summary.mode"), meta.mode], ...Object.entries(meta.facts).filter(([name]) => name !== REPORT_FACT).map(([name, value]) => [name, factText(value)])]} />
       </section>
     </div>
   );

@@ -1,7 +1,7 @@
 // What the graph and the outline have in common: their tools, and the keys that open and close.
 import { render } from "preact";
 import { actionOf } from "../keys";
-import { WORST_AT_ONCE } from "../session";
+import { OPEN_AT_ONCE, WORST_AT_ONCE } from "../session";
 import type { NodeRow } from "../types";
 import type { Context } from "../view";
 
@@ -10,6 +10,10 @@ const DEPTHS = [1, 2, 3, 4, 5, 6];
 export async function openToWorst(context: Context): Promise<void> {
   const total = await context.session.openToWorst();
   if (total > WORST_AT_ONCE) context.notice(context.say("tree.worst.more", total, WORST_AT_ONCE));
+}
+
+async function tellIfCut(context: Context, opening: Promise<boolean>): Promise<void> {
+  if (!(await opening)) context.notice(context.say("tree.cut", OPEN_AT_ONCE));
 }
 
 export function showTools(context: Context, fit: (() => void) | null): void {
@@ -25,7 +29,7 @@ export function showTools(context: Context, fit: (() => void) | null): void {
       <select aria-label={say("tree.expand")} value="" onChange={(event) => {
         const depth = Number(event.currentTarget.value);
         event.currentTarget.value = "";
-        if (depth > 0) void session.openToDepth(depth);
+        if (depth > 0) void tellIfCut(context, session.openToDepth(depth));
       }}>
         <option value="">{say("tree.expand")}</option>
         {DEPTHS.map((depth) => <option key={depth} value={String(depth)}>{depth}</option>)}
@@ -57,7 +61,7 @@ export function treeKey(context: Context, event: KeyboardEvent): boolean {
   if (!row || action === null) return false;
   if (action === "to-worst") void openToWorst(context);
   else if (action === "enter") void toggle(context, row);
-  else if (action === "enter-all") void session.openBelow(row);
+  else if (action === "enter-all") void tellIfCut(context, session.openBelow(row));
   else return false;
   return true;
 }

@@ -220,6 +220,8 @@ function Choices({ context, state, meta, chosen, others }: ChartProps & { chosen
       <Choose label={say("trend.fixed")} value={chosen.dimension} choose={(dim) => change({ dim, at: "" })}
         choices={DIMENSIONS.map((key) => ({ key, text: say(`trend.dimension.${key}`) }))} />
       <Choose label={say(`trend.dimension.${chosen.dimension}`)} value={chosen.value} choices={values} choose={(at) => change({ at })} />
+      {chosen.dimension === "module" && meta.targets.total > meta.targets.rows.length &&
+        <span class="quiet">{say("trend.more-targets", meta.targets.rows.length, formatCount(meta.targets.total))}</span>}
       <label class="field">{say("trend.name")}{" "}
         <input type="search" value={state.extra["q"] ?? ""} onChange={(event) => change({ q: event.currentTarget.value })} />
       </label>
