@@ -31,6 +31,7 @@ NodeType NodeTypeOf(std::string_view name);
 struct NodeTexts {
   NodeValues values{};
   std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
+  std::vector<std::string> merge{};    // of several ranks: which and how, a line each
 };
 
 // One direction of one call of a module or API, or a group of such.
@@ -44,7 +45,6 @@ struct Node {
   size_t stack = 0;                    // of ModelGraph::stacks
   std::unique_ptr<NodeTexts> texts{};  // null: nobody asked for them
   std::optional<OverflowLevel> overflow{};
-  std::vector<std::string> merge{};  // of several ranks: which and how, a line each
   bool is_repaired = false;    // it stands below another parent than construct.json says
   bool is_recomputed = false;  // a layer that ran again, moved to where it ran
   // Of a comparison.

@@ -85,8 +85,8 @@ class EntryTaker {
       options_.take(std::move(call), node);
       return {};
     }
-    node.merge = MergeLinesOf(call);
     node.texts = std::make_unique<tree::NodeTexts>();
+    node.texts->merge = MergeLinesOf(call);
     PL_TRY_ASSIGN(node.texts->values, ValuesOf(call, options_.form));
     if (!options_.grades_overflow) return {};
     const auto grade = GradeOfCall(call, options_.overflow_norm_ratio);

@@ -29,7 +29,8 @@ std::string ValuesJson(const Node& node, bool of_outputs) {
 }
 
 std::string MergeJson(const Node& node) {
-  return node.merge.empty() ? "" : vis::ListJson({node.merge.begin(), node.merge.end()});
+  if (node.texts == nullptr || node.texts->merge.empty()) return {};
+  return vis::ListJson({node.texts->merge.begin(), node.texts->merge.end()});
 }
 
 // The texts of one node that are made for the file.
