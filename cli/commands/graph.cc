@@ -21,7 +21,6 @@
 #include "progress.h"
 #include "terminal.h"
 #include "view/graph_files.h"
-#include "view/graph_thresholds.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {

@@ -53,17 +53,18 @@ void AddLayoutCommand(CLI::App& app, int& exit_status) {
   const CLI::Option* parts =
       add_size("--num-layers-per-virtual-pipeline-stage", arguments->layers_of_part,
                "layers of each of the parts that a stage holds; default: one part");
-  command->add_option("--order", request.order, "the dimension that varies fastest over ranks first")
+  command
+      ->add_option("--order", request.order, "the dimension that varies fastest over ranks first")
       ->capture_default_str();
   command->add_flag("--standalone-embedding-stage", request.standalone_embedding_stage,
                     "the first stage has the embedding alone");
   AddOutput(*command, arguments->output,
             "picture that ends in .svg or .png, or a directory for ws8_ln16_tp2_pp2_vpp1.png")
       ->capture_default_str();
-  command->footer(FooterText(
-      "", {"plumb layout --world-size 8 --num-layers 16 --tp 2 --pp 2 -o layout.svg",
-           "plumb layout --world-size 8 --num-layers 16 --tp 2 --pp 2 "
-           "--num-layers-per-virtual-pipeline-stage 2"}));
+  command->footer(
+      FooterText("", {"plumb layout --world-size 8 --num-layers 16 --tp 2 --pp 2 -o layout.svg",
+                      "plumb layout --world-size 8 --num-layers 16 --tp 2 --pp 2 "
+                      "--num-layers-per-virtual-pipeline-stage 2"}));
   command->callback([arguments, parts, &exit_status] {
     const Result<int> status = RunLayout(*arguments, parts->count() > 0);
     exit_status = status ? *status : ReportError("layout", status.error());

@@ -63,6 +63,12 @@ std::string StackTexts::Of(size_t call) const {
   return has_stack ? spell_(*comparison_.stacks[call]) : std::string();
 }
 
+std::vector<std::string> AnswerLines(std::string_view summary) {
+  std::vector<std::string> lines = LinesIn(summary);
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with("file: "); });
+  return lines;
+}
+
 // Contents of html/page.html, embedded by cmake/embed.cmake.
 extern const std::string_view kPageHtml;
 
@@ -120,7 +126,7 @@ std::string HeadOf(const std::string& summary, std::string_view overview, size_t
   ObjectWriter object(out);
   object.Text("format", "plumbline page");
   object.Integer("version", 2);
-  object.Texts("answer", LinesIn(summary));
+  object.Texts("answer", AnswerLines(summary));
   object.Key("overview") += overview.empty() ? "null" : overview;
   object.Integer("parts", parts);
   object.End();

@@ -114,6 +114,8 @@ size_t HtmlShare(size_t parts);
 
 // Writes the page. The bytes depend on the parts, and on what lies beside their recordings.
 Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path);
+// Those of an answer but for the files that were written, whose names tell the time.
+std::vector<std::string> AnswerLines(std::string_view summary);
 // The lines of one part. Reads construct.json of both recordings.
 std::string HtmlPartData(const HtmlPart& part, size_t most_bytes);
 

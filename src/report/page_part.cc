@@ -227,7 +227,7 @@ class PartWriter {
     object.Text("label", part_.label);
     AppendNumberOrNull(part_.step, object.Key("step"));
     AppendNumberOrNull(part_.rank, object.Key("rank"));
-    object.Texts("answer", LinesIn(SummaryText(comparison_)));
+    object.Texts("answer", AnswerLines(SummaryText(comparison_)));
     ObjectWriter header(object.Key("header"));
     AppendHeader(comparison_, header);
     header.End();

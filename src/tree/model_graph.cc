@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -113,8 +114,9 @@ NodeType NodeTypeOf(std::string_view name) {
 }
 
 Node* ModelGraph::Find(std::string_view name) const {
-  const auto found = by_name.find(name);
-  return found == by_name.end() ? nullptr : found->second;
+  const auto found = by_name_.Find(name, [&](size_t i) { return std::string_view(nodes[i].name); });
+  // The nodes are its own, and whoever has it may change them.
+  return found ? const_cast<Node*>(&nodes[*found]) : nullptr;
 }
 
 Node& ModelGraph::Obtain(std::string_view name) {
@@ -122,8 +124,22 @@ Node& ModelGraph::Obtain(std::string_view name) {
   Node& node = nodes.emplace_back();
   node.name = name;
   node.type = NodeTypeOf(name);
-  by_name.emplace(node.name, &node);
+  const auto name_at = [&](size_t i) { return std::string_view(nodes[i].name); };
+  if (nodes.size() <= room_) {
+    by_name_.Add(nodes.size() - 1, name_at);
+    return node;
+  }
+  constexpr size_t kLeast = 256;
+  room_ = std::max(kLeast, 2 * room_);
+  by_name_ = NameTable(room_);
+  for (size_t i = 0; i < nodes.size(); ++i) by_name_.Add(i, name_at);
   return node;
+}
+
+void ModelGraph::DropNodes() {
+  nodes = std::deque<Node>();
+  by_name_ = {};
+  room_ = 0;
 }
 
 Node& ModelGraph::Attach(std::string_view name, Node& parent) {

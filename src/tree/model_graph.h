@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/memory/name_table.h"
 #include "formats/json/dump_json.h"
 #include "formats/json/vis_record.h"
 #include "record/overflow_level.h"
@@ -26,6 +27,12 @@ inline constexpr std::string_view kRootName = "DefaultModel";
 // By the first part of a name; what no rule knows is a module.
 NodeType NodeTypeOf(std::string_view name);
 
+// What files for viewers of graphs show of a node.
+struct NodeTexts {
+  NodeValues values{};
+  std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
+};
+
 // One direction of one call of a module or API, or a group of such.
 struct Node {
   std::string name;
@@ -33,16 +40,15 @@ struct Node {
   Node* parent = nullptr;         // null: the root
   std::vector<Node*> children{};  // in order of recording
   int64_t micro_step = 0;
-  size_t order = 0;  // children before parents, the root last
-  size_t stack = 0;  // of ModelGraph::stacks
-  NodeValues values{};
+  size_t order = 0;                    // children before parents, the root last
+  size_t stack = 0;                    // of ModelGraph::stacks
+  std::unique_ptr<NodeTexts> texts{};  // null: nobody asked for them
   std::optional<OverflowLevel> overflow{};
   bool is_repaired = false;    // it stands below another parent than construct.json says
   bool is_recomputed = false;  // a layer that ran again, moved to where it ran
   // Of a comparison.
   Node* partner = nullptr;  // of the other graph
   std::optional<vis::Level> level{};
-  std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
 };
 
 // The tree and what it was read from. Owns its nodes, which stay where they are. Move-only.
@@ -51,8 +57,7 @@ struct ModelGraph {
   ModelGraph(ModelGraph&&) = default;
   ModelGraph& operator=(ModelGraph&&) = default;
 
-  std::deque<Node> nodes;  // the root, then in order of first mention
-  std::unordered_map<std::string_view, Node*> by_name;
+  std::deque<Node> nodes;           // the root, then in order of first mention
   std::vector<std::string> stacks;  // JSON lists of frames, each once; the first is empty
   int64_t micro_steps = 1;
   std::vector<std::string> notes;  // what was not as a recorder writes it, one sentence each
@@ -64,6 +69,12 @@ struct ModelGraph {
   Node& Obtain(std::string_view name);
   // The same, as the last child of `parent` unless it has a parent or is `parent` itself.
   Node& Attach(std::string_view name, Node& parent);
+  // Without its nodes.
+  void DropNodes();
+
+ private:
+  NameTable by_name_;  // positions in `nodes`
+  size_t room_ = 0;    // of the table
 };
 
 // The tree that construct.json describes, with what recorders get wrong repaired: a backward call

@@ -81,7 +81,8 @@ class EntryTaker {
 
  private:
   Status Fill(const Call& call, Node& node) {
-    PL_TRY_ASSIGN(node.values, ValuesOf(call, options_.form));
+    node.texts = std::make_unique<tree::NodeTexts>();
+    PL_TRY_ASSIGN(node.texts->values, ValuesOf(call, options_.form));
     if (!options_.grades_overflow) return {};
     const auto grade = GradeOfCall(call, options_.overflow_norm_ratio);
     if (grade) node.overflow = grade->level;

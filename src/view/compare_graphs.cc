@@ -95,15 +95,17 @@ class RowPlacer {
       : comparison_(comparison), form_(form) {}
 
   void Place(const ComparedCall& call, Node& node) const {
-    node.metrics.resize(node.values.size());
+    if (node.texts == nullptr) return;
+    auto& [values, metrics] = *node.texts;
+    metrics.resize(values.size());
     size_t next = 0;
     for (uint32_t i = 0; i < call.row_count; ++i) {
       const ComparedRow& row = comparison_.rows[call.first_row + i];
       if (!row.target) continue;
-      const std::optional<size_t> at = Find(row.target->name, node.values, next);
+      const std::optional<size_t> at = Find(row.target->name, values, next);
       if (!at) continue;
       next = *at + 1;
-      node.metrics[*at] = Metrics(call, row);
+      metrics[*at] = Metrics(call, row);
     }
   }
 

@@ -8,13 +8,24 @@
 #include <string>
 
 #include "load/rank_directories.h"
+#include "overflow/overflow_grade.h"
 #include "plumbline/compare_options.h"
 #include "plumbline/result.h"
 #include "view/graph_report.h"
-#include "view/graph_thresholds.h"
 #include "view/node_stacks.h"
 
 namespace plumbline::view {
+
+// Limits of a graph that a user may choose: those that no verdict depends on.
+struct GraphThresholds {
+  // Key "overflow_norm_ratio": a call whose outputs' largest Norm is more than this many times that
+  // of its inputs has the level high; more than 1.
+  double overflow_norm_ratio = kLargestNormRatio;
+};
+
+// One JSON object with some of the keys. kInvalidArgument: another key, or a value out of range;
+// kCorrupt: no JSON; kNotFound, kIo.
+Result<GraphThresholds> ReadGraphThresholds(const std::string& path);
 
 enum class GraphFileType : uint8_t { kDb, kVis };
 

@@ -1,5 +1,3 @@
-#include "view/graph_thresholds.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "base/file/file.h"
 #include "base/text/json.h"
+#include "view/graph_files.h"
 
 namespace plumbline::view {
 namespace {

@@ -15,14 +15,14 @@ namespace {
 // The inputs or the outputs of a node as a JSON object.
 std::string ValuesJson(const Node& node, bool of_outputs) {
   std::string out = "{";
-  for (size_t i = 0; i < node.values.size(); ++i) {
-    const NodeValues::Parameter parameter = node.values[i];
+  for (size_t i = 0; node.texts != nullptr && i < node.texts->values.size(); ++i) {
+    const NodeValues::Parameter parameter = node.texts->values[i];
     if (parameter.is_output != of_outputs) continue;
     if (out.size() > 1) out += ", ";
     json::AppendString(parameter.name, out);
     out += ": {";
     out += parameter.fields;
-    if (i < node.metrics.size()) out += node.metrics[i];
+    if (i < node.texts->metrics.size()) out += node.texts->metrics[i];
     out += '}';
   }
   return out + "}";

@@ -117,7 +117,7 @@ def check_row(row: list[Any], calls: list[tuple[str, str]], truth: dict[str, Any
     for at, name in enumerate(("target", "golden")):
         own = truth[name] or {}
         assert (row[7 + at], row[9 + at]) == (own.get("dtype", ""), own.get("shape", ""))
-        statistics = [own[key] for key in ("max", "min", "mean", "norm")] if own else 0
+        statistics: Any = [own[key] for key in ("max", "min", "mean", "norm")] if own else 0
         if own and not own.get("dtype", "").startswith("torch."):
             statistics = statistics[:1]  # an argument has a value
         assert row[12 + at] == statistics

@@ -18,9 +18,10 @@ import plumbline
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def dealt(ranks: int, layers: int, tp: int, pp: int, parts: int, order: str,
+def dealt(world: tuple[int, int, int], layers: int, parts: int, order: str,
           has_embedding_stage: bool) -> list[tuple[list[int], int, list[str]]]:
     """Ranks, copy of the model and cells of each row, layer by layer."""
+    ranks, tp, pp = world
     sizes = {"tp": tp, "pp": pp, "dp": ranks // tp // pp}
     names = [name for name in order.split("-") if name in sizes]
     places = {}
@@ -57,7 +58,7 @@ def test_every_rank_holds_its_layers(ranks: int, layers: int, tp: int, pp: int,
     config = plumbline.ParallelConfig(ranks, layers, tp, pp, of_part, order, alone)
     stages = pp - 1 if alone else pp
     parts = layers // stages // of_part if of_part else 1
-    expected = dealt(ranks, layers, tp, pp, parts, order, alone)
+    expected = dealt((ranks, tp, pp), layers, parts, order, alone)
     assert sorted((row[0], row[2], row[3]) for row in config.grid) == expected
     assert config.virtual_pipeline_parallel_size == parts
     assert config.data_parallel_size == ranks // tp // pp
@@ -144,7 +145,8 @@ def test_what_cannot_be_shared_out(change: dict[str, object], message: str) -> N
 def test_bad_command_lines(tmp_path: Path) -> None:
     for words, message in ((["--world-size", "8"], "--num-layers"),
                            (["--world-size", "-1", "--num-layers", "1"], "is no number"),
-                           (["--world-size", "3", "--num-layers", "1", "--tp", "2"], "world_size: 3"),
+                           (["--world-size", "3", "--num-layers", "1", "--tp", "2"],
+                            "world_size: 3"),
                            (["--world-size", "1024", "--num-layers", "256", "--pp", "2",
                              "--num-layers-per-virtual-pipeline-stage", "1"], "Write a .svg")):
         done = subprocess.run([PLUMB, "layout", *words, "-o", tmp_path / "x.png"], text=True,

@@ -6,6 +6,7 @@ instruction set that this CPU has. Times of day (names, the dates inside a workb
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import page_data
 import pytest
 import torch
 from recording import PLUMB
@@ -108,6 +110,13 @@ def members(path: Path) -> dict[str, bytes]:
         return {name: STAMP.sub(b"<time>", archive.read(name)) for name in archive.namelist()}
 
 
+def unpacked(path: Path) -> bytes:
+    """A page with its data as text: the names of the files that were written stand there, too."""
+    content = path.read_bytes()
+    lines = [f"{kind} {json.dumps(data)}" for kind, data in page_data.lines_of(path)]
+    return content[: content.index(b'id="data">')] + "\n".join(lines).encode()
+
+
 def results(pair: tuple[Path, Path], folder: Path, threads: str, target: str | None,
             words: tuple[str, ...] = ("--format", FORMATS)) -> dict[str, Any]:
     """What one run writes and prints; names without their time."""
@@ -124,7 +133,8 @@ def results(pair: tuple[Path, Path], folder: Path, threads: str, target: str | N
     found: dict[str, Any] = {"stdout": STAMP.sub(b"<time>", done.stdout), "stderr": done.stderr}
     for path in sorted(folder.joinpath("out").rglob("*")):
         if path.is_file():
-            content = members(path) if path.suffix == ".xlsx" else path.read_bytes()
+            read = {".xlsx": members, ".html": unpacked}.get(path.suffix, Path.read_bytes)
+            content = read(path)
             name = STAMP.sub(b"<time>", str(path.relative_to(folder)).encode()).decode()
             found[name] = content if isinstance(content, dict) else STAMP.sub(b"<time>", content)
     return found

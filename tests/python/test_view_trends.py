@@ -47,8 +47,8 @@ def make(path: Path, rows: list[tuple] = ROWS, names: tuple[str, ...] = ("a.0.x"
     with sqlite3.connect(path) as database:
         database.executescript(SCHEMA)
         for name in names:
-            database.execute("INSERT INTO monitoring_targets (target_name, vpp_stage) VALUES (?, 0)",
-                             (name,))
+            database.execute(
+                "INSERT INTO monitoring_targets (target_name, vpp_stage) VALUES (?, 0)", (name,))
         for metric in (1, 2):
             for at, name in enumerate(names):
                 for tag in {name.split(".")[0], name.split(".")[-1]}:

@@ -25,8 +25,9 @@ std::string Unpacked(const std::string& letters) {
   uint32_t word = 0;
   int bits = 0;
   for (const char c : letters) {
-    const size_t at = std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456"
-                                       "789+/")
+    const size_t at = std::string_view(
+                          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456"
+                          "789+/")
                           .find(c);
     if (at == std::string_view::npos) break;
     word = word << 6 | static_cast<uint32_t>(at);

@@ -10,6 +10,7 @@
 namespace plumbline::view {
 namespace {
 
+constexpr double kBeyond = std::numeric_limits<double>::infinity();
 constexpr double kNoError = std::numeric_limits<double>::quiet_NaN();
 
 ValueRole RoleOf(ItemRole role) {
@@ -171,7 +172,11 @@ CallErrors ErrorsOf(const Comparison& comparison, const ComparedCall& call) {
   CallErrors errors{kNoError, kNoError};
   for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
     const bool is_input = measure::IsInput(row);
-    Raise(row.error, is_input ? errors.of_inputs : errors.of_outputs);
+    // What is wrong by no number (NaN on one side) is beyond every limit, but for digests, which
+    // never have one.
+    const bool is_beyond = std::isnan(row.error) && measure::IsBad(row.verdict) &&
+                           comparison.mode != CompareMode::kDigest;
+    Raise(is_beyond ? kBeyond : row.error, is_input ? errors.of_inputs : errors.of_outputs);
     (is_input ? errors.are_inputs_bad : errors.are_outputs_bad) |= measure::IsBad(row.verdict);
   }
   return errors;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "view/compare_graphs.h"
+#include "base/process/parallel.h"
+#include "tree/compare_trees.h"
 #include "view/store/call_details.h"
 #include "view/store/recorded_tree.h"
 
@@ -15,6 +17,7 @@ namespace plumbline::view {
 namespace {
 
 constexpr uint32_t kNoCall = 0xFFFFFFFF;
+constexpr size_t kShare = 1024;  // nodes or calls that one thread looks at
 
 StoredType TypeOfNode(const Node& node) {
   if (node.parent == nullptr) return StoredType::kRoot;
@@ -103,9 +106,11 @@ class PlaceFiller {
     if (Has(true)) {
       ModelGraph& golden = sides_[1]->graph;
       if (comparison_ != nullptr) {
-        (void)CompareGraphs(*comparison_, {}, sides_[0]->graph, golden);
+        tree::LinkTrees(*comparison_, sides_[0]->graph, golden);
+        tree::LevelTree(*comparison_, tree::CallsByNode(*comparison_, sides_[0]->graph),
+                        sides_[0]->graph);
       } else {
-        (void)PairGraphs(sides_[0]->graph, golden);
+        tree::LinkTrees(sides_[0]->graph, golden);
       }
     }
     for (const bool is_golden : {false, true}) {
@@ -115,8 +120,7 @@ class PlaceFiller {
     for (const bool is_golden : {false, true}) {
       AddNodes(is_golden);
       // As large as the calls themselves, and not needed for the details.
-      sides_[Index(is_golden)]->graph.nodes.clear();
-      sides_[Index(is_golden)]->graph.by_name.clear();
+      sides_[Index(is_golden)]->graph.DropNodes();
       nodes_[Index(is_golden)] = {};
     }
     place_.AddDetails([&](bool is_golden, uint32_t node, NodeDetail& detail) {
@@ -131,13 +135,15 @@ class PlaceFiller {
   // Calls that a node of the target has are shown there, with both sides.
   void FindCalls(bool is_golden) {
     const PlaceSide& side = *sides_[Index(is_golden)];
-    const size_t count = nodes_[Index(is_golden)].size();
     const size_t calls = comparison_ != nullptr ? comparison_->calls.size() : side.calls.size();
-    calls_.emplace_back(count, calls);
+    calls_.emplace_back(nodes_[Index(is_golden)].size(), calls);
+    if (!Has(is_golden)) return;
+    std::vector<const Node*> found(calls);
+    ParallelBlocks(calls, kShare, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) found[i] = side.graph.Find(NameOf(i, is_golden));
+    });
     for (size_t i = 0; i < calls; ++i) {
-      const Node* const node =
-          side.graph.nodes.empty() ? nullptr : side.graph.Find(NameOf(i, is_golden));
-      if (node != nullptr) calls_.back().Add(node->order, i);
+      if (found[i] != nullptr) calls_.back().Add(found[i]->order, i);
     }
   }
 
@@ -149,8 +155,9 @@ class PlaceFiller {
     return call.target_name.empty() ? std::string_view(call.golden_name) : std::string_view();
   }
 
-  uint32_t StackOf(const PlaceSide& side, const std::string& name) {
-    const std::vector<std::string>* const frames = FramesOfNode(*side.run, name);
+  using Frames = std::vector<std::string>;
+
+  uint32_t StackOf(const Frames* frames) {
     if (frames == nullptr) return 0;
     const auto [known, is_new] = stacks_.emplace(frames, 0);
     if (is_new) {
@@ -160,31 +167,56 @@ class PlaceFiller {
     return known->second;
   }
 
+  // What can be found out of many nodes at once is, some of them at a time.
   void AddNodes(bool is_golden) {
     const PlaceSide& side = *sides_[Index(is_golden)];
-    std::unordered_set<std::string_view> communicates;
-    if (side.seen != nullptr) {
-      for (const CommCall& call : side.seen->communication.scan.calls)
-        communicates.insert(call.name);
-    }
-    for (const Node* const node : nodes_[Index(is_golden)]) {
-      NodeRecord record;
-      record.name = node->name;
-      if (node->parent != nullptr) record.parent = static_cast<uint32_t>(node->parent->order);
-      if (!is_golden && node->partner != nullptr) record.partner = static_cast<uint32_t>(node->partner->order);
-      record.type = TypeOfNode(*node);
-      record.level = LevelOfNode(*node);
-      record.micro_step = static_cast<int32_t>(node->micro_step);
-      if (communicates.contains(node->name)) record.flags |= node_flag::kCommunicates;
-      if (node->is_recomputed) record.flags |= node_flag::kRecomputed;
-      if (node->is_repaired) record.flags |= node_flag::kRepaired;
-      if (record.type != StoredType::kGroup && record.type != StoredType::kRoot) {
-        record.stack = StackOf(side, node->name);
+    for (const CommCall& call : CallsThatCommunicate(side)) communicates_.insert(call.name);
+    const std::span<Node* const> nodes = nodes_[Index(is_golden)];
+    constexpr size_t kAtOnce = size_t{1} << 16;
+    for (size_t first = 0; first < nodes.size(); first += kAtOnce) {
+      const auto some = nodes.subspan(first, std::min(kAtOnce, nodes.size() - first));
+      std::vector<NodeRecord> records(some.size());
+      std::vector<const Frames*> frames(some.size());
+      ParallelBlocks(some.size(), kShare, [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+          records[i] = RecordOf(*some[i], is_golden);
+          if (IsCall(records[i])) frames[i] = FramesOfNode(*side.run, some[i]->name);
+        }
+      });
+      for (size_t i = 0; i < some.size(); ++i) {
+        records[i].stack = StackOf(frames[i]);
+        place_.AddNode(is_golden, records[i]);
       }
-      if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node->name);
-      if (!is_golden && comparison_ != nullptr) AddFindings(*node, record);
-      place_.AddNode(is_golden, record);
     }
+    communicates_.clear();
+  }
+
+  static std::span<const CommCall> CallsThatCommunicate(const PlaceSide& side) {
+    if (side.seen == nullptr) return {};
+    return side.seen->communication.scan.calls;
+  }
+  static bool IsCall(const NodeRecord& record) {
+    return record.type != StoredType::kGroup && record.type != StoredType::kRoot;
+  }
+
+  // All but the stack.
+  [[nodiscard]] NodeRecord RecordOf(const Node& node, bool is_golden) const {
+    NodeRecord record;
+    record.name = node.name;
+    if (node.parent != nullptr) record.parent = static_cast<uint32_t>(node.parent->order);
+    if (!is_golden && node.partner != nullptr) {
+      record.partner = static_cast<uint32_t>(node.partner->order);
+    }
+    record.type = TypeOfNode(node);
+    record.level = LevelOfNode(node);
+    record.micro_step = static_cast<int32_t>(node.micro_step);
+    if (communicates_.contains(node.name)) record.flags |= node_flag::kCommunicates;
+    if (node.is_recomputed) record.flags |= node_flag::kRecomputed;
+    if (node.is_repaired) record.flags |= node_flag::kRepaired;
+    const PlaceSide& side = *sides_[Index(is_golden)];
+    if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node.name);
+    if (!is_golden && comparison_ != nullptr) AddFindings(node, record);
+    return record;
   }
 
   void AddFindings(const Node& node, NodeRecord& record) const {
@@ -226,7 +258,8 @@ class PlaceFiller {
   PlaceBuilder& place_;
   std::vector<Node*> nodes_[2];
   std::vector<CallsOfNodes> calls_;
-  std::unordered_map<const void*, uint32_t> stacks_;  // by the recorder's list of frames
+  std::unordered_set<std::string_view> communicates_;  // calls of the side that is added
+  std::unordered_map<const void*, uint32_t> stacks_;   // by the recorder's list of frames
 };
 
 }  // namespace

@@ -19,9 +19,7 @@ namespace {
 
 constexpr int64_t kMostRanks = 1024, kMostLayers = 256;
 
-Error WrongLayout(std::string text) {
-  return Error(ErrorCode::kInvalidArgument, std::move(text));
-}
+Error WrongLayout(std::string text) { return Error(ErrorCode::kInvalidArgument, std::move(text)); }
 
 Status CheckSizes(const LayoutRequest& request) {
   const std::array<std::pair<const char*, int64_t>, 5> sizes = {
@@ -34,8 +32,9 @@ Status CheckSizes(const LayoutRequest& request) {
     if (size >= 1) continue;
     return WrongLayout(fmt::format("{}: expected a whole number above 0, got {}", name, size));
   }
-  for (const auto& [name, size, most] : {std::tuple("world_size", request.world_size, kMostRanks),
-                                         std::tuple("num_layers", request.num_layers, kMostLayers)}) {
+  for (const auto& [name, size, most] :
+       {std::tuple("world_size", request.world_size, kMostRanks),
+        std::tuple("num_layers", request.num_layers, kMostLayers)}) {
     if (size <= most) continue;
     return WrongLayout(fmt::format("{}: expected at most {}, got {}", name, most, size));
   }
@@ -45,10 +44,10 @@ Status CheckSizes(const LayoutRequest& request) {
       request.world_size % (tensor * pipeline) == 0) {
     return {};
   }
-  return WrongLayout(fmt::format(
-      "world_size: {} ranks cannot be shared out over tensor_parallel_size {} times "
-      "pipeline_parallel_size {}",
-      request.world_size, tensor, pipeline));
+  return WrongLayout(
+      fmt::format("world_size: {} ranks cannot be shared out over tensor_parallel_size {} times "
+                  "pipeline_parallel_size {}",
+                  request.world_size, tensor, pipeline));
 }
 
 // Stages that have layers, and parts of the model on each rank.
@@ -62,12 +61,12 @@ Status SetStages(LayoutGrid& grid) {
         "at least 2 are needed, got 1");
   }
   if (request.num_layers % grid.transformer_stages != 0) {
-    return WrongLayout(fmt::format(
-        "num_layers: {} layers cannot be shared out over {} stages of the pipeline{}",
-        request.num_layers, grid.transformer_stages,
-        request.standalone_embedding_stage
-            ? " (pipeline_parallel_size - 1, with standalone_embedding_stage)"
-            : " (pipeline_parallel_size)"));
+    return WrongLayout(
+        fmt::format("num_layers: {} layers cannot be shared out over {} stages of the pipeline{}",
+                    request.num_layers, grid.transformer_stages,
+                    request.standalone_embedding_stage
+                        ? " (pipeline_parallel_size - 1, with standalone_embedding_stage)"
+                        : " (pipeline_parallel_size)"));
   }
   if (!request.num_layers_per_virtual_pipeline_stage) return {};
   const int64_t of_stage = request.num_layers / grid.transformer_stages;
@@ -92,8 +91,8 @@ std::string CellText(const LayoutGrid& grid, int64_t stage, int64_t part) {
   if (stage == 0 && part == 0) parts.emplace_back("Embed");
   if (stage >= first_stage) {
     const int64_t layers = request.num_layers / grid.transformer_stages / grid.virtual_stages;
-    const int64_t begin = part * (request.num_layers / grid.virtual_stages) +
-                          (stage - first_stage) * layers + 1;
+    const int64_t begin =
+        part * (request.num_layers / grid.virtual_stages) + (stage - first_stage) * layers + 1;
     parts.push_back(fmt::format("L{}-{}", begin, begin + layers - 1));
   }
   const bool is_last = stage == request.pipeline_parallel_size - 1;
@@ -110,7 +109,8 @@ std::string RowLabel(size_t group, const std::vector<int64_t>& ranks) {
 
 // The copy of the model that each rank is part of: tensor and pipeline groups hold it together.
 // Copies count from that of the smallest rank on.
-std::vector<size_t> ReplicasOf(int64_t ranks, const RankGroups& tensor, const RankGroups& pipeline) {
+std::vector<size_t> ReplicasOf(int64_t ranks, const RankGroups& tensor,
+                               const RankGroups& pipeline) {
   std::vector<const std::vector<int64_t>*> tensor_of(static_cast<size_t>(ranks));
   for (const auto& group : tensor) {
     for (const int64_t rank : group) tensor_of[static_cast<size_t>(rank)] = &group;
@@ -283,8 +283,8 @@ class SvgCanvas {
   void Text(int x, int y, std::string_view text) {
     if (text.empty()) return;
     text_ += fmt::format(
-        "<text x=\"{}\" y=\"{}\" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\">{}</text>\n", x,
-        y + plot_font::kHeight, TextWidth(text.size()), text);
+        "<text x=\"{}\" y=\"{}\" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\">{}</text>\n",
+        x, y + plot_font::kHeight, TextWidth(text.size()), text);
   }
   std::string Take() { return std::move(text_) + "</svg>\n"; }
 

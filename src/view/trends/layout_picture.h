@@ -17,8 +17,8 @@ namespace plumbline::view {
 
 // What is drawn; the names are upstream's.
 struct LayoutRequest {
-  int64_t world_size = 0;             // ranks; at most 1024
-  int64_t num_layers = 0;             // of the model; at most 256
+  int64_t world_size = 0;  // ranks; at most 1024
+  int64_t num_layers = 0;  // of the model; at most 256
   int64_t tensor_parallel_size = 1;
   int64_t pipeline_parallel_size = 1;
   std::optional<int64_t> num_layers_per_virtual_pipeline_stage;
@@ -54,8 +54,8 @@ std::string LayoutSvg(const LayoutGrid& grid);
 // kInvalidArgument where the picture would be too large: as SVG it is not.
 Result<std::string> LayoutPng(const LayoutGrid& grid);
 
-// Where WriteLayout() writes. `output`: a file that ends in .svg or .png, or a directory, which gets
-// {name}.png.
+// Where WriteLayout() writes. `output`: a file that ends in .svg or .png, or a directory, which
+// gets {name}.png.
 std::string LayoutPath(const LayoutGrid& grid, const std::string& output);
 // Writes the picture and returns its path; a directory is made if missing. Errors of LayoutPng();
 // kIo.

@@ -37,10 +37,12 @@ double SmallestNormal(DType dtype) {
 }
 
 // Numbers that are read several times. `is_single`: all of them are float32 numbers.
+// `wants_deciles`: of their magnitudes.
 struct NumberSource {
   size_t elements;
   double smallest_normal;
   bool is_single;
+  bool wants_deciles;
   std::function<void(size_t first, size_t count, double* out)> read;
 };
 
@@ -203,8 +205,18 @@ void AddFinite(const double* values, size_t count, double smallest_normal, PartT
     tiny += std::fabs(value) < smallest_normal ? 1 : 0;
     low = value < low ? value : low;
     high = value > high ? value : high;
-    sum[i % kSumLanes] += value;
-    squares[i % kSumLanes] += value * value;
+  }
+  const size_t whole = count / kSumLanes * kSumLanes;
+  for (size_t i = 0; i < whole; i += kSumLanes) {
+    for (size_t lane = 0; lane < kSumLanes; ++lane) {
+      const double value = values[i + lane];
+      sum[lane] += value;
+      squares[lane] += value * value;
+    }
+  }
+  for (size_t i = whole; i < count; ++i) {
+    sum[i % kSumLanes] += values[i];
+    squares[i % kSumLanes] += values[i] * values[i];
   }
   for (size_t lane = 0; lane < kSumLanes; ++lane) {
     part.sum += sum[lane];
@@ -304,7 +316,9 @@ class WidePasses {
       ranks.push_back(below);
       ranks.push_back(std::min(below + 1, count - 1));
     }
-    for (size_t k = 0; k <= kDeciles; ++k) magnitude_ranks.push_back(DecileRank(k, count));
+    for (size_t k = 0; source_.wants_deciles && k <= kDeciles; ++k) {
+      magnitude_ranks.push_back(DecileRank(k, count));
+    }
     RankSearch values(ranks, first_digits_);
     RankSearch magnitudes(magnitude_ranks, FoldedDigits());
     const size_t digits = source_.is_single ? 2 : 4;
@@ -314,7 +328,7 @@ class WidePasses {
                                      NumberOfKey(values.key(2 * i + 1), source_.is_single),
                                      PlaceOf(kQuantiles[i], count).fraction);
     }
-    for (size_t k = 0; k <= kDeciles; ++k) {
+    for (size_t k = 0; k < magnitude_ranks.size(); ++k) {
       result_.deciles[k] = NumberOfKey(magnitudes.key(k), source_.is_single);
     }
   }
@@ -339,6 +353,8 @@ class WidePasses {
         const size_t kept = KeepFinite(run.data(), count, ignored);
         for (size_t k = 0; k < kept; ++k) {
           values.Count(KeyOf(run[k], source_.is_single));
+        }
+        for (size_t k = 0; source_.wants_deciles && k < kept; ++k) {
           magnitudes.Count(KeyOf(std::fabs(run[k]), source_.is_single));
         }
       });
@@ -470,13 +486,13 @@ bool FitsFloat(DType dtype) { return dtype == DType::kFloat32; }
 Result<Distribution> DistributionOf(const ElementReader& reader, CancelFlag cancel) {
   if (InfoOf(reader.dtype()).size_bytes <= 2) return NarrowDistribution(reader, cancel);
   const NumberSource source{
-      reader.elements(), SmallestNormal(reader.dtype()), FitsFloat(reader.dtype()),
+      reader.elements(), SmallestNormal(reader.dtype()), FitsFloat(reader.dtype()), true,
       [&](size_t first, size_t count, double* out) { reader.Read(first, count, out); }};
   return WidePasses(source, cancel).Run();
 }
 
 Result<Distribution> DistributionOfDifference(const PairReader& pair, CancelFlag cancel) {
-  const NumberSource source{pair.elements(), 0, false,
+  const NumberSource source{pair.elements(), 0, false, false,
                             [&](size_t first, size_t count, double* out) {
                               std::array<double, kRunElements> target, golden;
                               pair.Read(first, count, target.data(), golden.data(), out);

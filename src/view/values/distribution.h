@@ -47,7 +47,8 @@ struct Distribution {
 // On the threads of the caller's arena; the result does not depend on their number.
 // kNotFound "cancelled".
 Result<Distribution> DistributionOf(const ElementReader& reader, CancelFlag cancel);
-// The same of target - golden; no difference is subnormal. Requires: tensors of one shape.
+// The same of target - golden, without deciles; no difference is subnormal. Requires: tensors of
+// one shape.
 Result<Distribution> DistributionOfDifference(const PairReader& pair, CancelFlag cancel);
 
 inline constexpr size_t kHistogramBins = 256;
