@@ -36,6 +36,7 @@ struct GraphArguments {
   bool serve = false;
   std::string thresholds_path;
   view::ParallelOptions parallel;
+  std::vector<std::string> files;  // written
   view::GraphFileOptions options;
 };
 
@@ -173,10 +174,15 @@ Result<int> RunGraph(GraphArguments& arguments, ProgressLog& log) {
   for (const std::string& file : report.files) Print(fmt::format("  {}\n", OneLine(file)));
   for (const std::string& note : report.notes) PrintNote("graph", note);
   PL_TRY(WriteSummary(arguments, report));
-  if (arguments.serve)
-    Print(fmt::format("open it: plumb view {}\n", OneLine(report.files.front())));
+  arguments.files = report.files;
   PL_TRY_ASSIGN(const bool fails, view::FailsOn(report, arguments.fail_on));
   return fails ? kDifferencesFound : 0;
+}
+
+// Runs plumb view, which sets the exit status.
+void ServeFiles(const GraphArguments& arguments, CLI::App& app) {
+  std::vector<std::string> words(arguments.files.rbegin(), arguments.files.rend());
+  app.get_subcommand("view")->parse(std::move(words));
 }
 
 void AddInputs(CLI::App& command, GraphArguments& arguments) {
@@ -274,7 +280,8 @@ void AddResults(CLI::App& command, GraphArguments& arguments) {
       .add_option("--thresholds", arguments.thresholds_path,
                   "JSON with limits that no verdict depends on: overflow_norm_ratio")
       ->type_name("FILE");
-  command.add_flag("--serve", arguments.serve, "say how to open the result in a browser");
+  command.add_flag("--serve", arguments.serve,
+                   "then show the result in the browser, as plumb view does");
   command
       .add_flag("--is_print_progress_log", arguments.progress_log,
                 "lines for front ends of upstream's command (also -progress_log)")
@@ -306,16 +313,18 @@ void AddGraphCommand(CLI::App& app, int& exit_status) {
        "plumb graph runs/new -o graphs --file_type vis --ranks 0,1",
        "plumb graph runs/tp2pp4 runs/one -o graphs --rank_size 8,1 --tp 2,1 --pp 4,1"},
       {{1, "--fail-on found something"}}));
-  command->callback([arguments, &exit_status] {
+  command->callback([arguments, &app, &exit_status] {
     SetLogStream(LogStream::kStderr);
     ProgressLog log(arguments->progress_log);
     const Result<int> status = RunGraph(*arguments, log);
     if (status) {
       log.Finish();
+      if (arguments->serve) ServeFiles(*arguments, app);
+      if (!arguments->serve || *status != 0) exit_status = *status;
     } else {
       log.Fail(status.error().message());
+      exit_status = ReportError("graph", status.error());
     }
-    exit_status = status ? *status : ReportError("graph", status.error());
   });
 }
 

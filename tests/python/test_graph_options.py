@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,23 @@ def test_one_line_per_tensor(tmp_path):
     assert "cosine" in line and "max_abs_error 1" in line
 
 
-def test_the_command_that_opens_the_result_is_named(tmp_path):
+def test_the_result_is_served(tmp_path):
     write(tmp_path / "in", everything())
-    done = graph(tmp_path / "in", "-o", tmp_path / "out", "--serve", "--jobs", "1")
-    assert done.stdout.splitlines()[-1] == f"open it: plumb view {only(tmp_path / 'out', '*.db')}"
+    process = subprocess.Popen([PLUMB, "graph", tmp_path / "in", "-o", tmp_path / "out", "--jobs",
+                                "1", "--serve"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        address = next(line for line in process.stdout if "http://" in line)
+        url = next(word for word in address.split() if word.startswith("http://"))
+        place, token = url.split("?token=")
+        request = urllib.request.Request(f"{place}api/datasets",
+                                         headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            [dataset] = json.load(answer)["datasets"]
+        assert dataset["target"] == str(only(tmp_path / "out", "*.vis.db"))
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
 
 
 def values_of(root: Path, target: list[Any], golden: list[Any], *words: str) -> dict[str, Any]:
