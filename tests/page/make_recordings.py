@@ -4,8 +4,9 @@ otherwise built.
     python tests/page/make_recordings.py DIRECTORY
 
 Leaves `good`, `new` (one normalisation scales wrongly), `older` (another one does, too),
-`built` (a module is called otherwise and one call is new) and `hot` (infinite activations), each with
-step0 and step1 of rank0 and rank1, elements of all tensors, and `trend/dump_data.trend.db`.
+`built` (a module is called otherwise, one call is another one and one is new) and `hot` (infinite activations), each with
+step0 and step1 of rank0 and rank1, elements of all tensors, and the trend databases of new and good:
+`trend/dump_data.trend.db` and `trend_good/dump_data.trend.db`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
             self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            hidden = F.gelu(self.up(x))
+            act = F.silu if variant == "built" else F.gelu
+            hidden = act(self.up(x))
             if variant == "built":
                 hidden = torch.clamp(hidden, max=1e4)
             return self.down(hidden)
@@ -127,8 +129,9 @@ def main(directory: Path) -> None:
         if any([rank.wait() for rank in ranks]):
             sys.exit("make_recordings: a training failed")
     plumb = os.environ.get("PLUMB") or str(Path(sys.executable).parent / "plumb")
-    subprocess.run([plumb, "data2db", "--db", directory / "trend", "--data", directory / "new"],
-                   check=True, stdout=subprocess.DEVNULL)
+    for database, variant in (("trend", "new"), ("trend_good", "good")):
+        subprocess.run([plumb, "data2db", "--db", directory / database, "--data",
+                        directory / variant], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
