@@ -203,6 +203,7 @@ export const CASES = {
     await chosen(page).getByText(call).waitFor();
     await hand.view("Communication");
     const peers = grid(page, "Peers");
+    await row(peers, 0).waitFor();
     const told = (await row(peers, 0).locator("[role=gridcell]").allInnerTexts());
     assert.deepEqual([told[0], told[3]], ["1", call]);
     const output = w.place("new", 0, 1).output(call);

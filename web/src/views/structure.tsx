@@ -22,16 +22,20 @@ function pairOf({ target, golden, suggestion }: StructureRow): readonly [string,
   return golden ? [suggestion.name, golden.name] : null;
 }
 
-// A node is suggested to several others at times: the one it fits best gets it.
+const backwardOf = (name: string): string => name.replace(/\.forward(?=\.|$)/, ".backward");
+
+// A node is suggested to several others at times: the one it fits best gets it. The program pairs the
+// backward of a call with it.
 export function distinctPairs(rows: Iterable<StructureRow>, known: Matches["pairs"] = []): (readonly [string, string])[] {
   const used = [new Set(known.map(([target]) => target)), new Set(known.map(([, golden]) => golden))] as const;
   const out: (readonly [string, string])[] = [];
-  const best = [...rows].sort((a, b) => (b.suggestion?.score ?? 0) - (a.suggestion?.score ?? 0));
+  const weight = ({ suggestion }: StructureRow): number =>
+    (suggestion?.score ?? 0) + (suggestion && backwardOf(suggestion.name) !== suggestion.name ? 1 : 0);
+  const best = [...rows].sort((a, b) => weight(b) - weight(a));
   for (const row of best) {
     const pair = pairOf(row);
     if (!pair || used[0].has(pair[0]) || used[1].has(pair[1])) continue;
-    used[0].add(pair[0]);
-    used[1].add(pair[1]);
+    for (const i of [0, 1] as const) used[i].add(pair[i]).add(backwardOf(pair[i]));
     out.push(pair);
   }
   return out;
