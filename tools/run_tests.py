@@ -201,6 +201,30 @@ def web_tests() -> Counts:
     return counts
 
 
+def page_tests() -> Counts:
+    """The viewer in a browser, over recordings that are made for it."""
+    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    for needed in (chromium, "build/web/dist/index.html", "web/node_modules/playwright-core"):
+        if not (ROOT / needed).exists():
+            print(f"page: {needed} is missing, nothing was run")
+            return Counts(skipped=1)
+    plumb = str(Path(sys.executable).parent / "plumb")
+    with tempfile.TemporaryDirectory() as folder:
+        if run([sys.executable, "tests/page/make_recordings.py", folder], PLUMB=plumb) != 0:
+            return Counts(failed=1)
+        command = ["node", "tests/page/tasks.mjs", folder, plumb]
+        print("$", *command, flush=True)
+        done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHON": sys.executable},
+                              check=False, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+    print(done.stdout, end="", flush=True)
+    found = SUMMARY_LINE.findall(done.stdout)
+    counts = Counts(*(int(number) for number in found[-1])) if found else Counts(failed=1)
+    if done.returncode != 0 and counts.failed == 0:
+        counts.failed = 1
+    return counts
+
+
 def golden_tests() -> Counts:
     """Runs tests/golden/run.py, which ends with a summary line of the same form as ours."""
     command = [sys.executable, "tests/golden/run.py"]
@@ -312,6 +336,7 @@ def suites(quick: bool) -> dict[str, Callable[[], Counts]]:
     if (ROOT / "tests/golden/run.py").exists():
         table["golden"] = golden_tests
     table["python"] = lambda: python_tests(quick)
+    table["page"] = page_tests
     if not quick:
         table["asan"] = lambda: unit_tests(sanitizer_preset())
         table["fuzz"] = fuzz_tests
@@ -342,7 +367,7 @@ def main() -> int:
             if name == "asan" and work:
                 work.wait()
             counts = suite()
-            if counts.passed + counts.failed == 0 and name != "fuzz":
+            if counts.passed + counts.failed == 0 and name not in ("fuzz", "page"):
                 counts.failed = 1  # a suite that ran nothing proves nothing
             lines.append(f"{name:8} {counts} ({time.monotonic() - began:.0f} s)")
             total.add(counts)

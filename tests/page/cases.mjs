@@ -106,8 +106,8 @@ export const CASES = {
     for (const [key, side] of [["d", "target"], ["b", "golden"], ["x", "difference"]]) {
       if (hand.name === "keyboard") await hand.act(null, key);
       else if (key === "d") await hand.press(page.getByRole("tab", { name: "Heat map" }));
-      if (hand.name === "mouse") await hand.choose(page.getByLabel("Show", { exact: true }), side);
-      await until(page, "side", side).catch(() => assert.equal(parameter(page, "side"), side));
+      if (hand.name === "mouse") await hand.choose(page.getByLabel(/^Show/), side);
+      await until(page, "x.side", side);
     }
     const section = page.getByRole("tab", { name: "Heat map" });
     if (hand.name === "mouse") await page.getByRole("tab", { name: "Worst elements" }).click();
@@ -122,7 +122,7 @@ export const CASES = {
     const told = await row(worst, 0).locator("[role=gridcell]").allInnerTexts();
     const shape = w.place("new").output(call).shape;
     const at = shape.map((_, i) => Math.floor(wanted.at / truth.product(shape.slice(i + 1))) % shape[i]);
-    assert.deepEqual(told[0].match(/\d+/g).map(Number), at);
+    assert.ok(told.some((text) => String(text.match(/\d+/g)?.map(Number)) === String(at)), `${told}: ${at}`);
     assert.ok(told.includes(truth.shown(wanted.target)) && told.includes(truth.shown(wanted.golden)), `${told}: ${JSON.stringify(wanted)}`);
   },
 
@@ -161,19 +161,23 @@ export const CASES = {
       await hand.row(table, 0);
       await page.keyboard.press("a");
     }
-    await page.getByText("1 pairs by hand").waitFor();
+    await first.getByText("matched by hand").waitFor();
+    // Its backward goes with it.
+    await page.getByText("2 pairs by hand").waitFor();
     assert.match(JSON.stringify(pairs()), /silu\.0\.forward.*gelu\.0\.forward/);
     await hand.press(page.getByRole("button", { name: /^Undo/ }));
     await page.getByText("0 pairs by hand").waitFor();
-    await first.getByText("Functional.silu.0.forward").waitFor();
+    await first.getByRole("button", { name: "Accept" }).waitFor();
     await hand.press(page.getByRole("button", { name: /^Accept all/ }));
     await page.getByText("6 pairs by hand").waitFor();
-    // What is left has no counterpart, in any order.
-    await page.getByText("Functional.silu").waitFor({ state: "hidden" });
+    assert.ok(pairs().pairs === undefined || pairs().pairs.length === 6);
+    // Each goes to what it fits best, and stays so.
     await page.reload();
     await page.getByText("6 pairs by hand").waitFor();
-    const left = await table.locator("[aria-rowindex] bdi").allInnerTexts();
-    assert.ok(left.length > 0 && left.every((name) => name.startsWith("Torch.clamp")), String(left));
+    await first.getByText("matched by hand").waitFor();
+    const made = (await w.second.ask(`d/${w.ids.built}/matches`)).pairs.map((pair) => pair.join(" "));
+    const wanted = ["forward", "backward"].flatMap((way) => [0, 1, 2].map((i) => `Functional.silu.${i}.${way} Functional.gelu.${i}.${way}`));
+    assert.deepEqual(made.sort(), wanted.sort());
   },
 
   // After T6, whose pairs it writes down and then takes back.
@@ -189,12 +193,7 @@ export const CASES = {
     w.mapping ??= left(compare(w.plumb, `${w.recordings}/built`, `${w.recordings}/good`, "-o", `${w.scratch}/mapped`, "--format", "json", "-lm", file));
     assert.ok(w.mapping < w.unmatched, `${w.mapping} with the mapping, ${w.unmatched} without`);
     await page.keyboard.press("Escape");
-    for (let undone = 0; !(await page.getByText("0 pairs by hand").isVisible()); undone++) {
-      assert.ok(undone < 7);
-      await page.locator("button:enabled", { hasText: /^Undo/ }).click();
-      await page.getByText("The last match was undone.").waitFor();
-      await page.getByText("6 pairs by hand").waitFor({ state: "hidden" });
-    }
+    while ((await w.second.ask(`d/${w.ids.built}/matches`)).can_undo) await w.second.ask(`d/${w.ids.built}/undo`, {});
   },
 
   async "T8 data between ranks"(w, hand) {
@@ -204,6 +203,7 @@ export const CASES = {
     await chosen(page).getByText(call).waitFor();
     await hand.view("Communication");
     const peers = grid(page, "Peers");
+    await row(peers, 0).waitFor();
     const told = (await row(peers, 0).locator("[role=gridcell]").allInnerTexts());
     assert.deepEqual([told[0], told[3]], ["1", call]);
     const output = w.place("new", 0, 1).output(call);
@@ -249,7 +249,7 @@ export const CASES = {
     const database = w.trend;
     await page.goto(`${w.server.base}g/${w.ids.trend}`);
     await hand.choose(page.getByLabel("Statistic"), "max");
-    await until(page, "stat", "max");
+    await until(page, "x.stat", "max");
     const canvas = page.locator(".heat canvas");
     await canvas.waitFor();
     await page.locator(".heat .reading", { hasText: ": " }).waitFor();
@@ -265,10 +265,10 @@ export const CASES = {
     await line.waitFor();
     const other = page.getByLabel("Against");
     await hand.choose(other, w.ids.trend_good);
-    await until(page, "against", w.ids.trend_good);
+    await until(page, "x.against", w.ids.trend_good);
     await page.locator(".lines li").nth(1).waitFor();
     await hand.choose(other, "");
-    await until(page, "against", null);
+    await until(page, "x.against", null);
     if (hand.name === "mouse") await page.locator(".uplot .u-over").hover({ position: { x: 3, y: 20 } });
     else {
       await hand.reach(page.locator(".plot"));
@@ -292,7 +292,7 @@ export const CASES = {
     await w.goto("new", { node: FIRST_MODULE, q: "level:error" });
     await page.locator(".hits [role=status]", { hasText: "of" }).waitFor();
     await hand.leave?.();
-    if (hand.name === "mouse") await page.mouse.move(200, 250);
+    if (hand.name === "mouse") await page.mouse.move(700, 250);
     if (hand.name === "mouse") await page.mouse.wheel(0, 60);
     else for (const key of ["w", "d"]) await page.keyboard.press(key);
     await page.waitForURL((url) => url.searchParams.has("cam"));

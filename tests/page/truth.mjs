@@ -10,11 +10,14 @@ export function ask(...parameters) {
   return JSON.parse(execFileSync(process.env.PYTHON ?? "python3", [SCRIPT, ...parameters], { encoding: "utf8" }));
 }
 
+// Python writes NaN and Infinity; here they are texts.
+const parse = (text) => JSON.parse(text.replace(/: (NaN|-?Infinity)/g, ': "$1"'));
+
 // One rank of one step of a recording.
 export class Place {
   constructor(recording, step = 0, rank = 0) {
     this.directory = `${recording}/step${step}/rank${rank}`;
-    const read = (name) => JSON.parse(readFileSync(`${this.directory}/${name}`, "utf8"));
+    const read = (name) => parse(readFileSync(`${this.directory}/${name}`, "utf8"));
     this.calls = read("dump.json").data;
     this.parents = read("construct.json");
     this.stacks = read("stack.json");
@@ -25,9 +28,10 @@ export class Place {
   }
 
   values(name) {
-    const { input_args: inputs = [], input_kwargs: named = {}, output = [], ...others } = this.calls[name] ?? {};
+    const { input_args: forward, input: backward, input_kwargs: named = {}, output = [], ...others } = this.calls[name] ?? {};
+    const inputs = forward ?? backward ?? [];
     const flat = (value) => (Array.isArray(value) ? value.flatMap(flat) : value?.type || value?.dtype ? [value] : []);
-    return { inputs: flat([...(inputs ?? []), ...Object.values(named)]), outputs: flat(output ?? []), all: flat([inputs, output, Object.values(named), ...Object.values(others)]) };
+    return { inputs: flat([...inputs, ...Object.values(named)]), outputs: flat(output), all: flat([inputs, output, Object.values(named), ...Object.values(others)]) };
   }
 
   output(name) {

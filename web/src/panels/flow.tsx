@@ -5,7 +5,7 @@ import { formatError, shortName } from "../format";
 import type { Result } from "../result";
 import type { Session } from "../session";
 import type { Say } from "../texts";
-import type { NodeRow } from "../types";
+import { FLAG, type NodeRow } from "../types";
 
 export interface FlowProps {
   readonly say: Say;
@@ -25,8 +25,11 @@ export function barHeight(error: number | null): number {
   return Math.max(0.03, 1 + Math.log10(error) / DECADES);
 }
 
-// Where the error is made: the largest rise from the inputs of a call to its outputs, in decades.
+// Where the error is made: at the first wrong call, whose own argument may be what is wrong; else at the
+// largest rise from the inputs of a call to its outputs, in decades.
 export function largestJump(rows: readonly NodeRow[]): number {
+  const first = rows.findIndex((row) => (row.flags & FLAG.first) !== 0);
+  if (first >= 0) return first;
   let at = -1;
   let largest = 0.12;
   rows.forEach((row, i) => {

@@ -22,16 +22,20 @@ function pairOf({ target, golden, suggestion }: StructureRow): readonly [string,
   return golden ? [suggestion.name, golden.name] : null;
 }
 
-// A node is suggested to several others at times: the one it fits best gets it.
-export function distinctPairs(rows: Iterable<StructureRow>): (readonly [string, string])[] {
-  const used = [new Set<string>(), new Set<string>()] as const;
+const backwardOf = (name: string): string => name.replace(/\.forward(?=\.|$)/, ".backward");
+
+// A node is suggested to several others at times: the one it fits best gets it. The program pairs the
+// backward of a call with it.
+export function distinctPairs(rows: Iterable<StructureRow>, known: Matches["pairs"] = []): (readonly [string, string])[] {
+  const used = [new Set(known.map(([target]) => target)), new Set(known.map(([, golden]) => golden))] as const;
   const out: (readonly [string, string])[] = [];
-  const best = [...rows].sort((a, b) => (b.suggestion?.score ?? 0) - (a.suggestion?.score ?? 0));
+  const weight = ({ suggestion }: StructureRow): number =>
+    (suggestion?.score ?? 0) + (suggestion && backwardOf(suggestion.name) !== suggestion.name ? 1 : 0);
+  const best = [...rows].sort((a, b) => weight(b) - weight(a));
   for (const row of best) {
     const pair = pairOf(row);
     if (!pair || used[0].has(pair[0]) || used[1].has(pair[1])) continue;
-    used[0].add(pair[0]);
-    used[1].add(pair[1]);
+    for (const i of [0, 1] as const) used[i].add(pair[i]).add(backwardOf(pair[i]));
     out.push(pair);
   }
   return out;
@@ -60,11 +64,11 @@ export function StructureView({ context, state }: ViewProps) {
     context.notice(said);
     reload();
   };
-  const accept = async (pairs: readonly (readonly [string, string])[]): Promise<void> => {
+  const accept = async (pairs: readonly (readonly [string, string])[], with_children: boolean): Promise<void> => {
     if (pairs.length === 0) context.notice(say("structure.nothing"));
-    else take(await api.match(dataset, { pairs, place, with_children: true }), say("structure.accepted", pairs.length));
+    else take(await api.match(dataset, { pairs, place, with_children }), say("structure.accepted", pairs.length));
   };
-  const acceptRow = (row: StructureRow): void => void accept(distinctPairs([row]));
+  const acceptRow = (row: StructureRow): void => void accept(distinctPairs([row], matches?.pairs), true);
   const acceptAll = async (): Promise<void> => {
     const all: StructureRow[] = [];
     for (let total = 1; all.length < total;) {
@@ -74,7 +78,8 @@ export function StructureView({ context, state }: ViewProps) {
       all.push(...answer.value.rows);
       total = answer.value.total;
     }
-    await accept(distinctPairs(all));
+    // What lies below a call has a suggestion of its own.
+    await accept(distinctPairs(all, matches?.pairs), false);
   };
   const undo = async (): Promise<void> => take(await api.undo(dataset), say("structure.undone"));
   const propose = async (): Promise<void> => {
@@ -83,6 +88,9 @@ export function StructureView({ context, state }: ViewProps) {
     if (got.ok) setMapping(got.value);
   };
 
+  // A pair by hand stands beside the result, which keeps its verdicts.
+  const byHand = ({ target, golden }: StructureRow): string | undefined =>
+    matches?.pairs.find((pair) => pair[0] === target?.name)?.[1] ?? matches?.pairs.find((pair) => pair[1] === golden?.name)?.[0];
   const name = (row: NodeRow | null, depth: number) => row
     ? <span class="indented" style={{ "--depth": depth }}><LevelMark level={row.level} say={say} /> <bdi class="mono">{row.name}</bdi></span>
     : <span class="gap">{say("structure.gap")}</span>;
@@ -91,7 +99,7 @@ export function StructureView({ context, state }: ViewProps) {
     { title: say("side.golden"), width: "minmax(14em, 1fr)", cell: (row) => name(row.golden, row.depth) },
     {
       title: say("structure.suggestion"), width: "minmax(18em, 1.2fr)",
-      cell: (row) => row.suggestion && (
+      cell: (row) => byHand(row) !== undefined ? <>✓ {say("flag.byHand")}: <bdi class="mono">{byHand(row)}</bdi></> : row.suggestion && (
         <>
           <button type="button" class="small-button" tabIndex={-1} onClick={() => acceptRow(row)}>{say("structure.accept")}</button>{" "}
           <b>{Math.round(row.suggestion.score * 100)} %</b> <bdi class="mono">{row.suggestion.name}</bdi> <span class="quiet">{row.suggestion.why}</span>
