@@ -59,11 +59,11 @@ class Viewer:
         finally:
             connection.close()
 
-    def get(self, path: str, **parameters: object) -> Any:
+    def get(self, question: str, **parameters: object) -> Any:
         """The JSON of a question that must be answered."""
         query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
-        got = self.ask(f"/api/{path}{query}")
-        assert got.status == 200, (path, got.status, got.body)
+        got = self.ask(f"/api/{question}{query}")
+        assert got.status == 200, (question, got.status, got.body)
         return got.json()
 
     def post(self, path: str, what: object, **headers: str) -> Answer:

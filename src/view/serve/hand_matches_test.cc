@@ -53,8 +53,7 @@ class HandMatchesTest : public ::testing::Test {
  protected:
   testing::TestDirectory directory_;
   std::string path_ = JoinPath(directory_.path(), "x.mpmatch.json");
-  std::shared_ptr<const ResultStore> store_ =
-      SampleStore(JoinPath(directory_.path(), "x.store"));
+  std::shared_ptr<const ResultStore> store_ = SampleStore(JoinPath(directory_.path(), "x.store"));
 };
 
 TEST_F(HandMatchesTest, PairsTheOtherDirectionAndWhatIsBelow) {

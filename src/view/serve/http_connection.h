@@ -6,6 +6,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -25,6 +26,11 @@ class HttpConnection : public httplib::Stream {
   // From here on until the next AwaitRequest() the size of a head is not limited: its headers were
   // read.
   void EndHead() { head_left_ = static_cast<size_t>(-1); }
+  // The client sends more than a head may have: says so.
+  void RefuseLongHead();
+  // Tells the client that nothing more comes, and takes for a moment what it still sends: an answer
+  // is lost when a connection is closed with something unread.
+  void Drain();
 
   [[nodiscard]] bool is_readable() const override;
   [[nodiscard]] bool is_writable() const override;
@@ -35,7 +41,7 @@ class HttpConnection : public httplib::Stream {
   [[nodiscard]] socket_t socket() const override { return socket_; }
 
  private:
-  [[nodiscard]] bool Await(short events, int seconds) const;
+  [[nodiscard]] bool Await(short events, int milliseconds) const;
   bool Fill();
 
   socket_t socket_;
@@ -44,6 +50,7 @@ class HttpConnection : public httplib::Stream {
   std::string read_;  // from the socket, not taken yet
   size_t taken_ = 0;  // of these
   size_t head_left_ = 0;
+  std::chrono::steady_clock::time_point head_end_{};
 };
 
 }  // namespace plumbline::view

@@ -136,6 +136,8 @@ class Listener : public httplib::Server {
       is_good = process_request(connection, left == 1, is_closed,
                                 [&](httplib::Request& request) { Look(request, exchange); });
       current_exchange = nullptr;
+      if (!is_good) connection.RefuseLongHead();
+      if (exchange.is_last) connection.Drain();
       if (!is_good || is_closed || exchange.is_last) break;
     }
     (void)::shutdown(socket, SHUT_RDWR);

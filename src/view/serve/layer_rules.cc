@@ -66,7 +66,8 @@ class RuleMaker {
          above = store_.nodes().parent[above]) {
       const std::optional<uint32_t> partner = PartnerOf(place, above);
       if (!partner || !IsAbove(*partner, *golden)) continue;
-      return AddBelow(*a, *b, above, *partner);
+      const std::optional<bool> is_said = AddBelow(*a, *b, above, *partner);
+      if (is_said) return *is_said;
     }
     return false;
   }
@@ -85,13 +86,15 @@ class RuleMaker {
     return above < node && node < above + store_.nodes().size[above];
   }
 
-  bool AddBelow(const CallName& a, const CallName& b, uint32_t above, uint32_t partner) {
+  // Whether a rule below this pair of modules says it; nothing: the names do not begin with theirs.
+  std::optional<bool> AddBelow(const CallName& a, const CallName& b, uint32_t above,
+                               uint32_t partner) {
     const std::string above_name = store_.Name(above), partner_name = store_.Name(partner);
     const std::optional<CallName> module = ParseCallName(above_name),
                                   golden_module = ParseCallName(partner_name);
     const std::optional<std::string> left = PathBelow(a, module),
                                      right = PathBelow(b, golden_module);
-    if (!left || !right) return false;
+    if (!left || !right) return std::nullopt;
     if (*left == *right) return true;  // stands for itself
     const std::string under = module ? std::string(module->class_name) : kTopClass;
     const auto [rule, is_new] = rules_[under.empty() ? kTopClass : under].emplace(*left, *right);

@@ -131,9 +131,10 @@ HttpResponse PageServer::PageFor(std::string_view path) const {
   HttpResponse response;
   if (options_.page.empty()) {
     response.status = 503;
-    response.SetBody(fmt::format("plumb view: {}. The questions below {} are answered all the same\n",
-                                 report::kPageNotBuilt, kApiStart),
-                     kPlainType);
+    response.SetBody(
+        fmt::format("plumb view: {}. The questions below {} are answered all the same\n",
+                    report::kPageNotBuilt, kApiStart),
+        kPlainType);
     return response;
   }
   // The page refers to its files relative to where it stands, which may be a deep link.

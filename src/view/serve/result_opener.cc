@@ -60,9 +60,8 @@ Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) con
   const int64_t last = static_cast<int64_t>(store.size()) - 1;
   PL_TRY_ASSIGN(const int64_t node, parameters.Number("node", -1, 0, last));
   if (node < 0) return Error(ErrorCode::kInvalidArgument, "node: is missing (expected an id)");
-  PL_TRY_ASSIGN(
-      const StoredFiles files,
-      FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
+  PL_TRY_ASSIGN(const StoredFiles files,
+                FindValueFiles(store, static_cast<uint32_t>(node), parameters.Text("value")));
   const auto path_of = [](const std::optional<StoredFile>& file) {
     return file ? JoinPath(file->directory, file->data_name) : std::string();
   };
@@ -127,9 +126,9 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& 
                                                              const std::string& golden,
                                                              JobControl& job) const {
   if (!golden.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: holds a result already (expected no second path, got {})", path,
-                             golden));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: holds a result already (expected no second path, got {})", path, golden));
   }
   PL_TRY_ASSIGN(const std::string key, InputsKey({path}, "imported"));
   const StoreCache::Build build = [&](const std::string& store_path) -> Status {
