@@ -22,6 +22,7 @@
 #include "commands.h"
 #include "help_page.h"
 #include "module_loader.h"
+#include "report/page_files.h"
 #include "terminal.h"
 #include "view/one_file.h"
 #include "view/serve/page_files.h"
@@ -153,7 +154,7 @@ void PrintAddress(const ViewArguments& arguments, int port, const std::string& a
     Print(fmt::format("  from the machine you sit at, first: {}\n", OneLine(line)));
   }
   if (view::BuiltPage().empty()) {
-    PrintNote("view", "this program was built without its page: only questions are answered");
+    PrintNote("view", report::kPageNotBuilt);
   }
   Print("  Ctrl-C ends it\n");
   (void)std::fflush(stdout);

@@ -376,7 +376,7 @@ class WatchedRecording:
     def value(self, number: int) -> object:
         """Its elements as (bytes, dtype, shape), or None."""
 
-    def check(self, watchpoints: Sequence["std::pair<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, std::vector<unsigned long, std::allocator<unsigned long> > >"]) -> list:
+    def check(self, watchpoints: Sequence[tuple[str, Sequence[int]]]) -> list:
         """
         Holds expressions against the tensors named beside each: (watchpoint, tensor, code, reasons, [(parameter, threshold, hit, actual)]) for hits and what is not evaluated.
         """

@@ -603,7 +603,7 @@ TEST_F(SentValuesTest, FailedSecondLookLeavesNoOutcome) {
 // The page takes so many bytes over all ranks, however often and with how many others each of them
 // was looked at.
 TEST_F(SentValuesTest, SecondLookKeepsItsShareOfThePage) {
-  constexpr size_t kRanks = 200, kCalls = 3000;
+  constexpr size_t kRanks = 200, kCalls = 8000;
   const size_t share = report::HtmlShare(kRanks);
   for (const bool is_target : {false, true}) {
     const std::string side = Path(is_target ? "target" : "golden");

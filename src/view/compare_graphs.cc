@@ -96,7 +96,8 @@ class RowPlacer {
 
   void Place(const ComparedCall& call, Node& node) const {
     if (node.texts == nullptr) return;
-    auto& [values, metrics] = *node.texts;
+    const NodeValues& values = node.texts->values;
+    std::vector<std::string>& metrics = node.texts->metrics;
     metrics.resize(values.size());
     size_t next = 0;
     for (uint32_t i = 0; i < call.row_count; ++i) {

@@ -61,9 +61,12 @@ def test_the_first_wrong_call_is_that_of_compare(
     assert matched and all(node["precision_index"] in (0, None) for node in matched)
 
 
-def test_frameworks_without_a_mapping_are_refused_or_explained(
-    recordings: Path, tmp_path: Path
-) -> None:
-    done = subprocess.run([PLUMB, "graph", recordings / "mindspore", recordings / "pytorch", "-o",
-                           tmp_path], capture_output=True, text=True, check=False)
-    assert done.returncode != 0 or "without counterpart" in done.stdout
+def test_both_frameworks_pair_without_a_mapping(recordings: Path, tmp_path: Path) -> None:
+    sides = [recordings / "mindspore", recordings / "pytorch"]
+    compared = plumb("compare", *sides, "-o", tmp_path / "compared")
+    said = plumb("graph", *sides, "-o", tmp_path / "out")
+    assert said.splitlines()[0] == compared.splitlines()[0]
+    nodes = nodes_of(tmp_path / "out")
+    link = json.loads(nodes["Mint.matmul.0.forward"]["matched_node_link"])
+    assert link[-2:] == ["Module.block.first.Linear.forward.0", "Torch.matmul.0.forward"]
+    assert {node["precision_index"] for node in nodes.values()} <= {0, None}

@@ -1,11 +1,12 @@
-"""The recordings that the page is tried on: a small model trained by two processes, right, wrong
-and otherwise built.
+"""The recordings that the page is tried on: a small model trained by two processes, right, wrong and
+otherwise built.
 
     python tests/page/make_recordings.py DIRECTORY
 
 Leaves `good`, `new` (one normalisation scales wrongly), `older` (another one does, too),
-`built` (a module is called otherwise and one call is new) and `hot` (infinite activations), each
-with step0 and step1 of rank0 and rank1, elements of all tensors, and `trend/dump_data.trend.db`.
+`built` (a module is called otherwise, one call is another one and one is new) and `hot` (infinite activations), each with
+step0 and step1 of rank0 and rank1, elements of all tensors, and the trend databases of new and good:
+`trend/dump_data.trend.db` and `trend_good/dump_data.trend.db`.
 """
 
 from __future__ import annotations
@@ -16,21 +17,27 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 STEPS, RANKS = 2, 2
 WRONG_LAYER = 1  # of new
 VARIANTS = ("good", "new", "older", "built", "hot")
 
 
-def model(variant: str) -> Any:
-    """A net of three layers, as the variant has it."""
+def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
+    """One rank of one variant."""
     import torch
     import torch.nn.functional as F
-    from torch import nn
+    from torch import distributed, nn
+
+    from plumbline.pytorch import PrecisionDebugger
+
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
+                                   world_size=RANKS)
 
     class Norm(nn.Module):
-        def __init__(self, factor: float) -> None:
+        def __init__(self, factor: float = 1.0) -> None:
             super().__init__()
             self.weight, self.factor = nn.Parameter(torch.ones(16)), factor
 
@@ -44,8 +51,11 @@ def model(variant: str) -> Any:
             self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            hidden = F.gelu(self.up(x))
-            return self.down(torch.clamp(hidden, max=1e4) if variant == "built" else hidden)
+            act = F.silu if variant == "built" else F.gelu
+            hidden = act(self.up(x))
+            if variant == "built":
+                hidden = torch.clamp(hidden, max=1e4)
+            return self.down(hidden)
 
     class Layer(nn.Module):
         def __init__(self, number: int) -> None:
@@ -61,32 +71,19 @@ def model(variant: str) -> Any:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.embed, self.head = nn.Embedding(64, 16), nn.Linear(16, 64)
+            self.embed = nn.Embedding(64, 16)
             self.layers = nn.ModuleList(Layer(i) for i in range(3))
+            self.head = nn.Linear(16, 64)
 
         def forward(self, ids: torch.Tensor) -> torch.Tensor:
             x = self.embed(ids)
-            x = x / torch.zeros(()) if variant == "hot" else x
+            if variant == "hot":
+                x = x / torch.zeros(())
             for layer in self.layers:
                 x = layer(x)
             return self.head(x)
 
-    return Net()
-
-
-def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
-    """One rank of one variant."""
-    import torch
-    import torch.nn.functional as F
-    from torch import distributed
-
-    from plumbline.pytorch import PrecisionDebugger
-
-    torch.manual_seed(3)
-    torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
-                                   world_size=RANKS)
-    net = model(variant)
+    net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     settings = directory / f"{variant}-{rank}.json"
     settings.write_text(json.dumps({"task": "tensor", "level": "mix",
@@ -132,8 +129,9 @@ def main(directory: Path) -> None:
         if any([rank.wait() for rank in ranks]):
             sys.exit("make_recordings: a training failed")
     plumb = os.environ.get("PLUMB") or str(Path(sys.executable).parent / "plumb")
-    subprocess.run([plumb, "data2db", "--db", directory / "trend", "--data", directory / "new"],
-                   check=True, stdout=subprocess.DEVNULL)
+    for database, variant in (("trend", "new"), ("trend_good", "good")):
+        subprocess.run([plumb, "data2db", "--db", directory / database, "--data",
+                        directory / variant], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Result:
 
 
 def compared(target: Path, golden: Path, out: Path) -> list[str]:
-    done = subprocess.run([PLUMB, "compare", str(target), str(golden), "-o", str(out)],
+    done = subprocess.run([str(PLUMB), "compare", str(target), str(golden), "-o", str(out)],
                           capture_output=True, text=True)
     return [line for line in done.stdout.splitlines() if not line.startswith("file: ")]
 
@@ -230,8 +230,9 @@ def test_calls_of_one_side_are_unmatched_and_proposed(tmp_path: Path) -> None:
 
 def test_structures_pair_by_name(tmp_path: Path) -> None:
     empty: dict[str, Any] = {LINEAR: {}, NET: {}}
-    sides = [write(tmp_path / name, empty, {LINEAR: NET, NET: None} | more, "structure")
-             for name, more in (("new", {RELU: NET}), ("good", {}))]
+    parents: dict[str, str | None] = {LINEAR: NET, NET: None}
+    sides = [write(tmp_path / "new", empty, {**parents, RELU: NET}, "structure"),
+             write(tmp_path / "good", empty, parents, "structure")]
     with viewer(tmp_path / "cache", *sides) as running:
         found = Result(running)
         assert found("meta")["mode"] == "structure"

@@ -79,7 +79,7 @@ export function flagTexts(row: NodeRow, say: Say): string[] {
   return FLAG_NAMES.filter((name) => (row.flags & ~hidden & FLAG[name]) !== 0).map((name) => say(`flag.${name}`));
 }
 
-const CHANGES: Readonly<Record<Change, string>> = { worse: "▼", better: "▲", same: "=", new: "＋", "": "" };
+const CHANGES: Readonly<Record<Change, string>> = { worse: "▼", better: "▲", same: "=", new: "+", "": "" };
 
 // What became of a call since an older result.
 export function ChangeMark(props: { readonly change: Change; readonly say: Say }) {

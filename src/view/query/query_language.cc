@@ -53,27 +53,27 @@ constexpr Choice kKinds[] = {
 
 enum class Form : uint8_t { kChoices, kNumbers, kTexts };
 
-struct Named {
+struct NamedField {
   std::string_view word;
   QueryField field;
   Form form;
   std::span<const Choice> choices = {};
 };
 
-constexpr Named kNamed[] = {{"level", QueryField::kLevel, Form::kChoices, kLevels},
-                            {"worst", QueryField::kWorst, Form::kChoices, kLevels},
-                            {"overflow", QueryField::kOverflow, Form::kChoices, kOverflows},
-                            {"type", QueryField::kType, Form::kChoices, kTypeWords},
-                            {"op", QueryField::kOperation, Form::kTexts},
-                            {"dir", QueryField::kDirection, Form::kChoices, kDirectionWords},
-                            {"rank", QueryField::kRank, Form::kNumbers},
-                            {"step", QueryField::kStep, Form::kNumbers},
-                            {"ms", QueryField::kMicroStep, Form::kNumbers},
-                            {"dtype", QueryField::kDType, Form::kTexts},
-                            {"shape", QueryField::kShape, Form::kTexts},
-                            {"side", QueryField::kSide, Form::kChoices, kSides},
-                            {"flag", QueryField::kFlag, Form::kChoices, kFlags},
-                            {"is", QueryField::kIs, Form::kChoices, kKinds}};
+constexpr NamedField kNamed[] = {{"level", QueryField::kLevel, Form::kChoices, kLevels},
+                                 {"worst", QueryField::kWorst, Form::kChoices, kLevels},
+                                 {"overflow", QueryField::kOverflow, Form::kChoices, kOverflows},
+                                 {"type", QueryField::kType, Form::kChoices, kTypeWords},
+                                 {"op", QueryField::kOperation, Form::kTexts},
+                                 {"dir", QueryField::kDirection, Form::kChoices, kDirectionWords},
+                                 {"rank", QueryField::kRank, Form::kNumbers},
+                                 {"step", QueryField::kStep, Form::kNumbers},
+                                 {"ms", QueryField::kMicroStep, Form::kNumbers},
+                                 {"dtype", QueryField::kDType, Form::kTexts},
+                                 {"shape", QueryField::kShape, Form::kTexts},
+                                 {"side", QueryField::kSide, Form::kChoices, kSides},
+                                 {"flag", QueryField::kFlag, Form::kChoices, kFlags},
+                                 {"is", QueryField::kIs, Form::kChoices, kKinds}};
 
 constexpr std::pair<std::string_view, QueryField> kCompared[] = {
     {"error", QueryField::kError},
@@ -206,7 +206,7 @@ class QueryParser {
   }
 
   void ReadNamed(const std::string& name, std::string_view value, size_t at, QueryTerm& term) {
-    const auto* const known = std::ranges::find(kNamed, std::string_view(name), &Named::word);
+    const auto* const known = std::ranges::find(kNamed, std::string_view(name), &NamedField::word);
     if (known == std::end(kNamed)) {
       return Fail(at, fmt::format("{}: is not known; expected one of {}, or put the text in "
                                   "\"quotes\"",
@@ -227,7 +227,7 @@ class QueryParser {
     if (!is_any) Fail(at, fmt::format("{}: expected a value behind the colon", name));
   }
 
-  void AddValue(const Named& named, std::string_view word, size_t at, QueryTerm& term) {
+  void AddValue(const NamedField& named, std::string_view word, size_t at, QueryTerm& term) {
     if (named.form == Form::kTexts) {
       term.texts.push_back(named.field == QueryField::kDType ? PlainDType(word)
                                                              : std::string(word));

@@ -10,6 +10,7 @@
 #include "base/memory/digest.h"
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
+#include "report/page_files.h"
 #include "view/serve/gzip_text.h"
 #include "view/serve/layer_rules.h"
 #include "view/serve/recording_entries.h"
@@ -21,10 +22,6 @@ namespace {
 constexpr std::string_view kApiStart = "/api/";
 // Comparisons use all cores themselves.
 constexpr size_t kJobThreads = 2;
-constexpr std::string_view kNotBuilt =
-    "plumb view: this program was built without its page. Install Node.js 20 and npm, run "
-    "`npm ci && npm run build` in web/ and build plumbline again; the questions below /api/ are "
-    "answered all the same\n";
 
 HttpResponse JsonResponse(std::string text) {
   HttpResponse response;
@@ -134,7 +131,9 @@ HttpResponse PageServer::PageFor(std::string_view path) const {
   HttpResponse response;
   if (options_.page.empty()) {
     response.status = 503;
-    response.SetBody(std::string(kNotBuilt), kPlainType);
+    response.SetBody(fmt::format("plumb view: {}. The questions below {} are answered all the same\n",
+                                 report::kPageNotBuilt, kApiStart),
+                     kPlainType);
     return response;
   }
   // The page refers to its files relative to where it stands, which may be a deep link.

@@ -39,7 +39,7 @@ bool IsRecording(const std::string& path) {
   return kind == EntryKind::kRecording || kind == EntryKind::kDirectory;
 }
 
-Error Cancelled() {
+Error OpeningCancelled() {
   return Error(ErrorCode::kInvalidArgument, "cancelled. Open it again to have it made");
 }
 
@@ -114,7 +114,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
     const Status is_whole = watch.Check();
     if (!is_whole && built) (void)RemoveFile(path);
     PL_TRY(is_whole);
-    if (!built && job.cancelled()) return Cancelled();
+    if (!built && job.cancelled()) return OpeningCancelled();
     return built;
   };
   PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
@@ -139,7 +139,7 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& 
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
     };
     const Status imported = ImportVis(path, store_path, options);
-    if (!imported && job.cancelled()) return Cancelled();
+    if (!imported && job.cancelled()) return OpeningCancelled();
     return imported;
   };
   PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()

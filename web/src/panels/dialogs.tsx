@@ -132,7 +132,7 @@ export function SourceDialog(props: {
         ? (
           <>
           <p class="source-link"><a href={`vscode://file${source.value.file.startsWith("/") ? "" : "/"}${encodeURI(source.value.file)}:${line}`}>{say("source.editor")}</a></p>
-          <ol class="source" start={source.value.first}>
+          <ol class="source-text" start={source.value.first}>
             {source.value.lines.map((text, i) => {
               const number = source.value.first + i;
               return <li key={number} value={number} class={number === line ? "chosen" : ""}><code>{text || " "}</code></li>;

@@ -17,7 +17,8 @@ export function OpenPanel(props: OpenProps) {
   const { say, datasets } = props;
   if (datasets === null) return <main class="open"><p class="empty">{say("app.loading")}</p></main>;
   if (!datasets.ok) return <main class="open"><p class="empty bad" role="alert">{datasets.error.message}</p></main>;
-  const { datasets: list, roots } = datasets.value;
+  const { datasets: list } = datasets.value;
+  const roots = outermost(datasets.value);
   return (
     <main class="open" id="view">
       <h1>{say("open.title")}</h1>
@@ -41,6 +42,13 @@ export function OpenPanel(props: OpenProps) {
       {roots.length > 0 && <Recordings {...props} roots={roots} />}
     </main>
   );
+}
+
+// What lies below another root is found there; a recording that is open already is nothing to choose from.
+function outermost({ roots, datasets }: Datasets): readonly string[] {
+  const isOpen = (path: string): boolean => datasets.some(({ target, golden }) => target === path || golden === path);
+  const outer = roots.filter((root) => !roots.some((other) => root !== other && root.startsWith(`${other}/`)));
+  return [...outer].sort((a, b) => Number(isOpen(a)) - Number(isOpen(b)));
 }
 
 function Recordings(props: OpenProps & { readonly roots: readonly string[] }) {
@@ -102,7 +110,7 @@ function Recordings(props: OpenProps & { readonly roots: readonly string[] }) {
                 <td class="number">{entry.size > 0 ? formatBytes(entry.size) : ""}</td>
                 <td class="number">{entry.ranks || ""}</td><td class="number">{entry.steps || ""}</td>
                 <td>{entry.task}</td><td>{entry.level}</td>
-                <td>
+                <td class="choices">
                   {entry.kind !== "directory" && <button class="plain" onClick={() => setTarget(entry.path)}>{say("open.as-target")}</button>}{" "}
                   {entry.kind !== "directory" && <button class="plain" onClick={() => setGolden(entry.path)}>{say("open.as-golden")}</button>}
                 </td>

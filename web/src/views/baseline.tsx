@@ -4,6 +4,7 @@ import { ChangeMark, LevelMark } from "../marks";
 import { Answer, Choose, useAsked, type ViewProps } from "../parts/kit";
 import { Table, type Column } from "../parts/table";
 import type { NodeRow } from "../types";
+import { placeName } from "./summary";
 
 const CHANGES = ["worse", "new", "better", "same"] as const;
 export function BaselineView({ context, state }: ViewProps) {
@@ -15,6 +16,7 @@ export function BaselineView({ context, state }: ViewProps) {
   const asked = useAsked(() => (state.base === "" ? null : api.baseline(dataset, state.base)), [dataset, meta.etag, state.base]);
   const columns: readonly Column<NodeRow>[] = [
     { title: say("baseline.change"), width: "9em", cell: (row) => <ChangeMark change={row.change} say={say} /> },
+    { title: `${say("bar.step")} / ${say("bar.rank")}`, width: "8em", cell: (row) => placeName(meta.places, row.id) },
     { title: say("column.level"), width: "9em", cell: (row) => <LevelMark level={row.level} say={say} withWord /> },
     { title: say("column.error"), width: "7em", isNumber: true, cell: (row) => formatError(row.error) },
     { title: say("column.name"), width: "minmax(16em, 1fr)", cell: (row) => <bdi class="mono">{row.name}</bdi> },

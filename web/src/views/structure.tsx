@@ -22,11 +22,12 @@ function pairOf({ target, golden, suggestion }: StructureRow): readonly [string,
   return golden ? [suggestion.name, golden.name] : null;
 }
 
-// A node is suggested to several others at times: the first of them gets it.
+// A node is suggested to several others at times: the one it fits best gets it.
 export function distinctPairs(rows: Iterable<StructureRow>): (readonly [string, string])[] {
   const used = [new Set<string>(), new Set<string>()] as const;
   const out: (readonly [string, string])[] = [];
-  for (const row of rows) {
+  const best = [...rows].sort((a, b) => (b.suggestion?.score ?? 0) - (a.suggestion?.score ?? 0));
+  for (const row of best) {
     const pair = pairOf(row);
     if (!pair || used[0].has(pair[0]) || used[1].has(pair[1])) continue;
     used[0].add(pair[0]);

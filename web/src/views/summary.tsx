@@ -13,17 +13,19 @@ const WORST = 10;
 
 const factText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
 
+// Step and rank of a node of the target.
+export function placeName(places: readonly Place[], id: number): string {
+  const place = places.find((each) => id >= each.target_root && id < each.target_root + each.nodes);
+  return place ? `${place.step} / ${place.rank}` : "";
+}
+
 export function SummaryView({ context }: ViewProps) {
   const { say, session, api } = context;
   const { meta, dataset } = session;
   const sum = (kind: keyof Counts): number => meta.places.reduce((all, { counts }) => all + counts[kind], 0);
   const worst = useAsked(() => api.find(dataset, { q: "level:error,warning", place: -1, side: "target", order: "error", limit: WORST }), [dataset, meta.etag]);
-  const placeName = (id: number): string => {
-    const place = meta.places.find((each) => id >= each.target_root && id < each.target_root + each.nodes);
-    return place ? `${place.step} / ${place.rank}` : "";
-  };
   const rows: readonly Column<NodeRow>[] = [
-    { title: `${say("bar.step")} / ${say("bar.rank")}`, width: "8em", cell: (node) => placeName(node.id) },
+    { title: `${say("bar.step")} / ${say("bar.rank")}`, width: "8em", cell: (node) => placeName(meta.places, node.id) },
     { title: say("column.level"), width: "9em", cell: (node) => <LevelMark level={node.level} say={say} withWord /> },
     { title: say("column.error"), width: "7em", isNumber: true, cell: (node) => formatError(node.error) },
     { title: say("column.input"), width: "7em", isNumber: true, cell: (node) => formatError(node.input_error) },
