@@ -61,7 +61,8 @@ class PlanMaker {
     Hold(trees_.target.root());
     Hold(trees_.golden.root());
     for (const uint32_t call : order_) {
-      if (tiers_[call] == kRest || bytes_ > most_bytes_) break;
+      const bool is_full = bytes_ > most_bytes_ && tiers_[call] > kFirst;
+      if (is_full || tiers_[call] == kRest) break;
       const tree::CallNodes& nodes = trees_.calls[call];
       for (const Node* node : {nodes.target, nodes.golden}) {
         if (node != nullptr) Hold(*node);

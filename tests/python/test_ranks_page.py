@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ import pytest
 from browser import drawn, needs_browser, needs_page, text_of
 from rank_dumps import Entry, all_reduce, backward, fine, forward, tensor, write_step
 from recording import PLUMB
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+import make_page_data
 
 EVIL = "Torch.a</script><script>alert(1)</script>.0.forward"
 
@@ -116,3 +121,15 @@ def test_graph_of_every_rank_is_there(tmp_path: Path) -> None:
     name = "Torch.exp.0.forward"
     text = text_of(drawn(f"{file}#/g/0?rank=0&view=outline&node={name}", tmp_path))
     assert name in text and "output.0" in text
+
+
+@needs_page
+def test_data_that_the_page_is_tested_with_are_what_is_written_today(tmp_path: Path) -> None:
+    """Otherwise run tests/data/make_page_data.py."""
+    def unpacked(text: str) -> list[str]:
+        page = f'<script type="application/octet-stream" id="data">\n{text}</script>'
+        lines = [f"{kind} {json.dumps(data)}" for kind, data in page_data.lines_of(page)]
+        # Of the ranks, files in a directory of this run; times and numbers in names.
+        return [re.sub(r'"files": \[[^]]*\]', "", line) for line in lines]
+    today = make_page_data.data_lines(tmp_path, str(PLUMB))
+    assert unpacked(today) == unpacked(make_page_data.FILE.read_text())

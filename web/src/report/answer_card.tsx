@@ -70,7 +70,7 @@ function Facts(props: {
         <><dt>{name}</dt><dd class="mono"><bdi>{value}</bdi></dd></>
       ))}
       {isWhole && part.data.next_config !== "" && (
-        <><dt>{say("report.next")}</dt><dd><pre class="mono config">{part.data.next_config}</pre></dd></>
+        <><dt>{say("report.next")}</dt><dd><details><summary>config.json</summary><pre class="mono config">{part.data.next_config}</pre></details></dd></>
       )}
       {!props.isComplete && <><dt /><dd>{say("report.incomplete")}</dd></>}
     </dl>

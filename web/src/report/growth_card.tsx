@@ -128,7 +128,7 @@ function Around(props: GrowthProps) {
           {lines.map((row) => (
             <tr key={row.call} class={row.call === first ? "marked link" : "link"} onClick={() => props.onCall(row.call)}>
               <td><button class="plain mono" onClick={() => props.onCall(row.call)}><bdi>{part.callName(row.call)}</bdi></button></td>
-              <td>
+              <td title={row.reason === "" ? "" : part.reasonText(row.reason)}>
                 <VerdictMark verdict={row.verdict} say={say} />
                 {row.verdict === NOT_COMPARABLE && <div class="dim">{part.reasonText(row.reason)}</div>}
               </td>

@@ -1,5 +1,5 @@
 // Several ranks or steps: a line for each, and where each goes wrong.
-import { formatCount } from "../format";
+import { formatCount, formatError } from "../format";
 import type { Say } from "../texts";
 import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
@@ -104,11 +104,11 @@ function Strips(props: RanksProps) {
               ))}
               {firstCall >= 0 && <line class="first" x1={at} x2={at} y1={top} y2={top + line} />}
               <rect class="pick" x={LABELS} y={top} width={WIDTH - LABELS - RIGHT} height={line} fill-opacity={0}
-                onClick={(event) => {
-                  const box = event.currentTarget.getBoundingClientRect();
-                  const number = ((event.clientX - box.left) / box.width) * last;
-                  props.onCall(i, callNear(part, number));
-                }}>
+                onMouseMove={(event) => {
+                  const hint = event.currentTarget.querySelector("title");
+                  if (hint) hint.textContent = pointText(say, part, callUnder(event, last));
+                }}
+                onClick={(event) => props.onCall(i, callNear(part, callUnder(event, last)))}>
                 <title>{part.data.answer[0]}</title>
               </rect>
             </g>
@@ -118,6 +118,20 @@ function Strips(props: RanksProps) {
       </svg>
     </div>
   );
+}
+
+// The number of the call under the mouse.
+function callUnder(event: MouseEvent & { readonly currentTarget: Element }, last: number): number {
+  const box = event.currentTarget.getBoundingClientRect();
+  return ((event.clientX - box.left) / box.width) * last;
+}
+
+function pointText(say: Say, part: Part, number: number): string {
+  const point = [...part.data.growth].reverse().find(({ call }) => call <= number);
+  if (!point) return part.data.label;
+  const call = callNear(part, point.call);
+  const name = part.calls.numbers[call] === point.call ? part.callName(call) : `${say("report.call")} ${point.call}`;
+  return `${part.data.label} ${name}\n${say(verdictKey(point.verdict))}, ${say("report.column.error")} ${formatError(point.error)}`;
 }
 
 // The last call of the page that is not behind the number of a call.

@@ -80,13 +80,23 @@ export function RowTable(props: RowTableProps) {
     if (sort?.column !== column) setSort({ column, isDown: isNumber });
     else setSort(sort.isDown === isNumber ? { column, isDown: !isNumber } : null);
   };
+  // Up and down among what is shown.
+  const move = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by === undefined || shown.length === 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const at = props.chosen ? shown.indexOf(props.chosen) + by : 0;
+    const next = shown[Math.max(0, Math.min(shown.length - 1, at))];
+    if (next) props.onRow(next);
+  };
   const { rows: here, row_total: total } = part.end;
   return (
     <section class="report-section" id="report-rows">
       <h2>{say("report.rows")}</h2>
       <Filters say={say} filter={filter} onFilter={setFilter} />
       <div class="report-split">
-        <div class="report-grid">
+        <div class="report-grid" tabIndex={0} role="group" aria-label={say("report.rows")} onKeyDown={move}>
           <div class="report-grid-inner">
             <div class="report-line head" style={{ gridTemplateColumns: template }}>
               {columns.map(({ title, isNumber }, i) => (

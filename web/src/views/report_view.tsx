@@ -25,6 +25,8 @@ class ReportView implements View {
   #place = -1;
   #chosen: ValueRow | null = null;
   #failure = "";
+  // To be shown once the rows of another place are there.
+  #wanted = -1;
 
   constructor(root: HTMLElement, context: Context) {
     this.#context = context;
@@ -44,14 +46,6 @@ class ReportView implements View {
     this.#draw();
   }
 
-  key(event: KeyboardEvent): boolean {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by === undefined || !this.#rows || !this.#chosen) return false;
-    const next = this.#rows[this.#rows.indexOf(this.#chosen) + by];
-    if (next) this.#choose(next);
-    return true;
-  }
-
   async #load(place: number): Promise<void> {
     const loaded = await this.#data?.loadRows(place);
     if (place !== this.#place) return;
@@ -63,6 +57,8 @@ class ReportView implements View {
     const of = first ? (rows.get(part.firstCall()) ?? []) : [];
     this.#chosen = of.find((row) => first?.item === `${first?.name}.${row.item}`) ?? of[0] ?? this.#rows[0] ?? null;
     this.#draw();
+    if (this.#wanted >= 0) this.#showCall(this.#wanted);
+    this.#wanted = -1;
   }
 
   #part(): Part | undefined {
@@ -101,7 +97,7 @@ class ReportView implements View {
         <AnswerCard say={say} data={data} part={part} />
         {overview && (
           <RanksCard say={say} data={data} overview={overview} place={this.#place} onPlace={(place) => this.#goTo(place)}
-            onCall={(place) => this.#goTo(place)} />
+            onCall={(at, call) => this.#goTo(at, call)} />
         )}
         {overview && <h2 class="of-part">{part.data.label}: <bdi>{part.data.answer[0]}</bdi></h2>}
         <Counts say={say} part={part} />
@@ -118,7 +114,12 @@ class ReportView implements View {
     );
   }
 
-  #goTo(place: number): void {
+  #goTo(place: number, call = -1): void {
+    if (place === this.#place) {
+      if (call >= 0) this.#showCall(call);
+      return;
+    }
+    this.#wanted = call;
     const info = this.#context.session.meta.places[place];
     if (info) this.#context.go({ step: info.step, rank: info.rank, node: "" });
   }
