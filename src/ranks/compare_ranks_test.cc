@@ -603,7 +603,7 @@ TEST_F(SentValuesTest, FailedSecondLookLeavesNoOutcome) {
 // The page takes so many bytes over all ranks, however often and with how many others each of them
 // was looked at.
 TEST_F(SentValuesTest, SecondLookKeepsItsShareOfThePage) {
-  constexpr size_t kRanks = 200, kCalls = 8000;
+  constexpr size_t kRanks = 200, kCalls = 3000;
   const size_t share = report::HtmlShare(kRanks);
   for (const bool is_target : {false, true}) {
     const std::string side = Path(is_target ? "target" : "golden");
@@ -632,7 +632,7 @@ TEST_F(SentValuesTest, SecondLookKeepsItsShareOfThePage) {
   ASSERT_EQ(report->ranks.size(), kRanks);
   const Result<std::string> part = ReadFile(report->ranks[0].page_path);
   ASSERT_TRUE(part);
-  EXPECT_GT(part->size(), share / 2);
+  EXPECT_GT(part->size(), share / 3);  // the rest is for what is not of rows
   EXPECT_LT(part->size(), share * 11 / 10);  // what its rows share stands behind them
 }
 

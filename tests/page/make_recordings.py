@@ -1,12 +1,12 @@
-"""The recordings that the page is tried on: a small model trained by two processes, right, wrong and
-otherwise built.
+"""The recordings that the page is tried on: a small model trained by two processes, right, wrong
+and otherwise built.
 
     python tests/page/make_recordings.py DIRECTORY
 
 Leaves `good`, `new` (one normalisation scales wrongly), `older` (another one does, too),
-`built` (a module is called otherwise, one call is another one and one is new) and `hot` (infinite activations), each with
-step0 and step1 of rank0 and rank1, elements of all tensors, and the trend databases of new and good:
-`trend/dump_data.trend.db` and `trend_good/dump_data.trend.db`.
+`built` (a module is called otherwise, one call is another one and one is new) and `hot` (infinite
+activations), each with step0 and step1 of rank0 and rank1, elements of all tensors, and the trend
+databases of new and good: `trend/dump_data.trend.db` and `trend_good/dump_data.trend.db`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,18 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 STEPS, RANKS = 2, 2
 WRONG_LAYER = 1  # of new
 VARIANTS = ("good", "new", "older", "built", "hot")
 
 
-def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
-    """One rank of one variant."""
+def model(variant: str) -> Any:
+    """A net of three layers, as the variant has it."""
     import torch
     import torch.nn.functional as F
-    from torch import distributed, nn
-
-    from plumbline.pytorch import PrecisionDebugger
-
-    torch.manual_seed(3)
-    torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
-                                   world_size=RANKS)
+    from torch import nn
 
     class Norm(nn.Module):
         def __init__(self, factor: float = 1.0) -> None:
@@ -83,7 +77,22 @@ def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
                 x = layer(x)
             return self.head(x)
 
-    net = Net()
+    return Net()
+
+
+def train(variant: str, rank: int, directory: Path, meeting: Path) -> None:
+    """One rank of one variant."""
+    import torch
+    import torch.nn.functional as F
+    from torch import distributed
+
+    from plumbline.pytorch import PrecisionDebugger
+
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
+                                   world_size=RANKS)
+    net = model(variant)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     settings = directory / f"{variant}-{rank}.json"
     settings.write_text(json.dumps({"task": "tensor", "level": "mix",

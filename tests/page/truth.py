@@ -2,7 +2,7 @@
 
     python tests/page/truth.py trend DATABASE METRIC STATISTIC    values by "target rank step"
     python tests/page/truth.py worst TARGET.pt GOLDEN.pt          the largest absolute difference
-    python tests/page/truth.py opens FILE...                      whether .xlsx and .vis.db can be read
+    python tests/page/truth.py opens FILE...                      whether .xlsx, .vis.db can be read
 """
 
 from __future__ import annotations

@@ -172,7 +172,8 @@ def attacks(top: Path) -> list[str]:
     return ["../secret/key", "new/../../secret/key", f"{top}/runs/../secret/key", secret,
             "way-out/key", f"{top}/runs/way-out/key", f"{top}/runs/key-out", "key-out",
             "/etc/passwd", "//etc/passwd", "/proc/self/environ", "file:///etc/passwd",
-            f"{top}/runs/\x00/../../secret/key", "x\x00", "../..", f"{top}", f"{top}/runs-beside/key",
+            f"{top}/runs/\x00/../../secret/key", "x\x00", "../..", f"{top}",
+            f"{top}/runs-beside/key",
             "a/" * 5000, "a" * 100_000, "%2e%2e/secret/key", "..%2fsecret%2fkey",
             "..\\secret\\key", "~/x", "", " ", f"{top}/runs/../runs-beside", "/dev/zero",
             "/proc/self/fd/0", "new/step0/../../../secret/key"]

@@ -120,6 +120,16 @@ LayerMappingText LayerMappingOf(const ResultStore& store, const HandMatches& mat
       ++(maker.Add(place, names, matches) ? made.matched : made.unmatched);
     }
   }
+  // With a file, names alone pair what it says nothing of: what was found to be called otherwise
+  // has to be in it too.
+  for (size_t place = 0; place < store.places().size() && !seen.empty(); ++place) {
+    const StorePlace& at = store.places()[place];
+    for (uint32_t node = at.target; node < at.target + at.target_count; ++node) {
+      const uint32_t partner = store.nodes().partner[node];
+      if (partner == kNoNode || store.nodes().name[partner] == store.nodes().name[node]) continue;
+      (void)maker.Add(place, {store.Name(node), store.Name(partner)}, matches);
+    }
+  }
   for (const auto& [module, rules] : maker.rules()) {
     made.yaml += YamlText(module) + ":\n";
     for (const auto& [target, golden] : rules) {

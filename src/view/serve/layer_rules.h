@@ -12,7 +12,8 @@
 namespace plumbline::view {
 
 // A file for `plumb compare -lm` that pairs what was paired by hand, as far as a rule can say it:
-// what a part is called below a module of a class.
+// what a part is called below a module of a class. Pairs that were found under other names are in
+// it, too, as the file takes the place of what finds them.
 struct LayerMappingText {
   std::string yaml;
   size_t matched = 0, unmatched = 0;  // pairs that the file makes, and those that no rule can
