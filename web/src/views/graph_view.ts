@@ -32,6 +32,9 @@ class GraphView implements View {
   #state: State = NO_STATE;
   #selected = -1;
   #shown = -1;
+  // The camera is where a person, or a link, put it for this selection.
+  #isMoved = false;
+  #isOpening = true;
   #written: Camera | null = null;
   #rest = 0;
   #palette: Palette;
@@ -67,6 +70,7 @@ class GraphView implements View {
     if (state.cam && JSON.stringify(state.cam) !== JSON.stringify(this.#written)) {
       this.#written = state.cam;
       for (const half of this.#halves) half.pane.setCamera(state.cam);
+      this.#isMoved = true;
     }
     this.#followSelection();
     showTools(this.#context, () => this.#fit());
@@ -97,6 +101,8 @@ class GraphView implements View {
     const isFiltered = session.isFiltered;
     const look = `${this.#theme}/${this.#state.colours}/${isFiltered}`;
     const isStale = version !== half.version || look !== half.look;
+    // What comes above the selection moves it away again.
+    if (version !== half.version && !this.#isMoved) this.#shown = 0;
     half.version = version;
     half.look = look;
     const isOwn = session.side === half.side;
@@ -117,6 +123,8 @@ class GraphView implements View {
     if (id !== this.#selected) {
       this.#selected = id;
       this.#shown = 0;
+      if (!this.#isOpening) this.#isMoved = false;
+      this.#isOpening = false;
     }
     if (id < 0) return;
     const own = this.#halves.find((half) => half.side === session.side);
@@ -139,6 +147,7 @@ class GraphView implements View {
 
   #moved(from: GraphPane, before: Camera): void {
     const after = from.camera;
+    this.#isMoved = true;
     if (this.#context.session.isLinked) {
       for (const { pane } of this.#halves) {
         if (pane === from) continue;
