@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 
 namespace plumbline::view {
@@ -87,9 +86,9 @@ Status CheckCounts(const std::vector<Named>& needed, size_t count) {
   for (const Named& each : needed) {
     if (each.values->size() == count) continue;
     return Wrong(fmt::format(
-        "{}: expected {}, got {}", each.option,
+        "{}: expected {}, got {} values", each.option,
         count == 1 ? "one value for one recording" : "two values, for target and golden",
-        CountText(each.values->size(), "value")));
+        each.values->size()));
   }
   return {};
 }
