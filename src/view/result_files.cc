@@ -257,7 +257,7 @@ void ResultFiles::Count(const RankPair& pair, const RankFacts& facts) {
 Status ResultFiles::CloseStep(std::optional<int64_t> step) {
   if (pending_.empty() || pending_.front().place.step == step) return {};
   std::array<std::vector<TransferTexts>, 2> links;
-  for (const size_t at : {0, 1}) {
+  for (const size_t at : {size_t{0}, size_t{1}}) {
     std::vector<RankCommunication> ranks;
     for (Pending& rank : pending_) {
       if (rank.sides[at]) ranks.push_back(std::move(rank.sides[at]->communication));

@@ -94,9 +94,12 @@ std::optional<uint32_t> HighestBelow(const ResultStore& store, const StorePlace&
   size_t name = store.names().LowerBound(prefix);
   for (size_t looked = 0; looked < kMostLooked && name < store.names().size(); ++looked, ++name) {
     if (!store.names().At(name).starts_with(prefix)) break;
-    const auto found = std::ranges::equal_range(store.by_name(), static_cast<uint32_t>(name), {},
-                                                [&](uint32_t node) { return nodes.name[node]; });
-    for (const uint32_t node : found) {
+    const auto by_name = store.by_name();
+    const auto name_of = [&](uint32_t node) { return nodes.name[node]; };
+    const auto id = static_cast<uint32_t>(name);
+    const auto last = std::ranges::upper_bound(by_name, id, {}, name_of);
+    for (auto at = std::ranges::lower_bound(by_name, id, {}, name_of); at != last; ++at) {
+      const uint32_t node = *at;
       if (node - begin >= count) continue;
       const bool is_module = nodes.type[node] == static_cast<uint8_t>(StoredType::kModule);
       if (is_module && (!best || nodes.depth[node] < nodes.depth[*best])) best = node;

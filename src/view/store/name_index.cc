@@ -245,8 +245,8 @@ void NameIndex::MarkContaining(std::string_view part, std::span<uint64_t> bits) 
   const std::vector<uint64_t> may = BlocksThatMayHold(folded);
   // As a block has as many names as a word has bits, no two blocks share a word.
   static_assert(kNamesPerBlock % kWordBits == 0);
-  constexpr size_t kShare = 64;
-  ParallelBlocks(blocks_.size(), kShare, [&](size_t from, size_t to) {
+  constexpr size_t kBlocksOfAThread = 64;
+  ParallelBlocks(blocks_.size(), kBlocksOfAThread, [&](size_t from, size_t to) {
     PartFinder finder(folded);
     for (size_t block = from; block < to; ++block) {
       if (!HasBit(block, may)) continue;

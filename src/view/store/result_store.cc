@@ -385,7 +385,10 @@ StoredLink ResultStore::Link(size_t link) const {
 std::vector<uint32_t> ResultStore::LinksOf(uint32_t node) const {
   std::vector<uint32_t> links;
   const auto node_of = [&](uint32_t end) { return impl_->ends[end].node; };
-  for (const uint32_t end : std::ranges::equal_range(impl_->ends_by_node, node, {}, node_of)) {
+  const auto last = std::ranges::upper_bound(impl_->ends_by_node, node, {}, node_of);
+  auto at = std::ranges::lower_bound(impl_->ends_by_node, node, {}, node_of);
+  for (; at != last; ++at) {
+    const uint32_t end = *at;
     if (links.empty() || links.back() != impl_->ends[end].link) {
       links.push_back(impl_->ends[end].link);
     }

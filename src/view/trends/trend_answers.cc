@@ -428,8 +428,9 @@ Status SelectTargets(const Asked& asked, int64_t metric, LineRequest& request) {
     request.targets.push_back(target);
   }
   std::ranges::sort(request.targets, {}, &TrendTarget::id);
-  const auto [begin, end] = std::ranges::unique(request.targets, {}, &TrendTarget::id);
-  request.targets.erase(begin, end);
+  const auto is_same = [](const TrendTarget& a, const TrendTarget& b) { return a.id == b.id; };
+  request.targets.erase(std::unique(request.targets.begin(), request.targets.end(), is_same),
+                        request.targets.end());
   request.series_total = request.targets.size();
   return {};
 }
