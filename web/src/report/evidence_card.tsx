@@ -51,7 +51,7 @@ export function StackList(props: { readonly say: Say; readonly frames: readonly 
   const own = Math.max(0, frames.findIndex((_, i) => !foreign.has(i)));
   const line = (frame: string, i: number) => <li key={i} class={i === own ? "own" : ""}><bdi>{frame}</bdi></li>;
   return (
-    <div class="frames">
+    <div class="frames" tabIndex={0}>
       <ol class="report-stack">{frames.map((frame, i) => (i >= own ? line(frame, i) : null))}</ol>
       {own > 0 && (
         <details>
