@@ -12,6 +12,7 @@ import json
 import random
 import re
 import shutil
+import sqlite3
 import struct
 import sys
 import tempfile
@@ -398,13 +399,95 @@ def graph_dump() -> Seeds:
             "atb_blank_line": b"\1" + blank.encode(), "kernel": b"\2" + name.encode()}
 
 
+def view_store() -> Seeds:
+    """Changes of a store: section, place in it, number of bytes, bytes."""
+    def change(section: int, offset: int, new: bytes) -> bytes:
+        return struct.pack("<BHB", section, offset, len(new)) + new
+
+    all_bits, far = b"\xff" * 4, b"\1\2\3\x7f"
+    seeds = {f"section_{i}": change(i, 0, all_bits) + change(i, 8, far) for i in range(0, 46, 3)}
+    return seeds | {"nothing": b"", "header": change(46, 16, bytes(8)), "facts": change(0, 1, b"x")}
+
+
+def view_query() -> Seeds:
+    texts = {
+        "words": 'linear -"a \\"b\\"" Net \U0001f600',
+        "choices": "level:error,warning worst:error overflow:high type:api dir:backward "
+                   "side:golden flag:source is:leaf",
+        "numbers": "rank:0,1 step:0 ms:-1 error>0.1 input_error<=1e-3 size>=2 depth<3 errors=0",
+        "forms": "dtype:bf16,torch.float32 shape:[2,8] op:Linear",
+        "faults": 'level:wrong error>nan "open',
+    }
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def vis_nodes(names: list[str], index: float | None) -> dict[str, object]:
+    """Nodes below one another as a .vis has them."""
+    nodes: dict[str, object] = {}
+    for i, name in enumerate(names):
+        value = {f"{name}.output.0": {"type": "torch.Tensor", "shape": "[2, 8]", "Max": "1.5",
+                                      "dtype": "torch.float32", "MaxRelativeErr": "20.0%",
+                                      "Err_message": ["error: exceeds-noise (words): relative "
+                                                      "error 0.4, explained 0.014"]}}
+        nodes[name] = {
+            "node_type": 0, "upnode": names[i - 1] if i else "None", "subnodes": names[i + 1:i + 2],
+            "matched_node_link": names[:i + 1], "micro_step_id": i % 2, "stack_info": ["File a.py"],
+            "input_data": {}, "output_data": value,
+            "data": {} if index is None else {"precision_index": index},
+            "matched_distributed": {"communications_type": "send", "nodes_info": {
+                "0": ["0.5", name]}} if i == 2 else {}}
+    return nodes
+
+
+def view_files() -> Seeds:
+    """.vis: a comparison, one run, in a circle, cut; .vis.db: both sides with facts."""
+    names = ["DefaultModel", "Module.net.Net.forward.0", "Distributed.send.0.forward"]
+    colors = {"#FFFCF3": {"value": [0, 0.5]}, "#FF704D": {"value": [0.5, 1]}}
+    circle = vis_nodes(names, None)
+    circle[names[1]]["upnode"] = names[2]  # type: ignore[index]
+    one = json.dumps({"root": names[0], "node": vis_nodes(names, None)}).encode()
+    pair = {side: {"root": names[0], "dump_data_dir": "/d", "node": vis_nodes(names, index)}
+            for side, index in (("NPU", 1.0), ("Bench", None))}
+    more = {"Colors": colors, "MicroSteps": 2, "task": "summary", "OverflowCheck": True,
+            "mp_meta": {"tool": "plumbline", "answer": "no wrong call"}}
+    return {"one": one, "cut": one[:300], "circle": json.dumps({"node": circle}).encode(),
+            "pair": json.dumps(pair | more).encode(), "database": vis_database(names, colors)}
+
+
+def vis_database(names: list[str], colors: dict[str, object]) -> bytes:
+    columns = ("node_order", "node_name", "node_type", "up_node", "sub_nodes", "precision_index",
+               "micro_step_id", "matched_node_link", "input_data", "output_data", "data_source",
+               "step", "rank")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.vis.db")
+        database = sqlite3.connect(path)
+        database.execute("PRAGMA page_size = 512")
+        database.execute(f"CREATE TABLE tb_nodes ({', '.join(columns)})")
+        database.execute("CREATE TABLE tb_config (graph_type, task, micro_steps, node_colors)")
+        database.execute("CREATE TABLE mp_meta (key, value)")
+        database.execute("INSERT INTO tb_config VALUES ('compare', 'summary', 1, ?)",
+                         [json.dumps(colors)])
+        database.execute("INSERT INTO mp_meta VALUES ('tool', 'plumbline')")
+        for source in ("NPU", "Bench"):
+            for i, (name, node) in enumerate(vis_nodes(names, 1.0).items()):
+                row = (len(names) - i, name, 0, node["upnode"],  # type: ignore[index]
+                       json.dumps(names[i + 1:i + 2]), 1.0, 0, json.dumps(names[:i + 1]), "{}",
+                       json.dumps(node["output_data"]), source, 0, 0)  # type: ignore[index]
+                database.execute(f"INSERT INTO tb_nodes VALUES ({', '.join('?' * 13)})", row)
+        database.commit()
+        database.close()
+        content = path.read_bytes()
+    return content[:92] + bytes(8) + content[100:]  # without the version of the library
+
+
 CORPUS = {
     "acl_dump": acl_dump, "atb_bin": atb_bin, "device_dump": device_dump,
     "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
     "packed_value": packed_value, "precheck_plan": precheck_plan, "safetensors": safetensors,
-    "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
+    "torch_archive": torch_pt, "torch_pt": torch_pt, "view_files": view_files,
+    "view_query": view_query, "view_store": view_store, "xlsx": xlsx,
 }
 
 

@@ -1,5 +1,6 @@
-"""The first wrong call in the files of plumb graph is the one that plumb compare names, of every
-case of the plain model, with tensors and with statistics.
+"""The first wrong call is the one that plumb compare names wherever the viewer says it, of every
+case of the plain model, with tensors and with statistics: in the first row of what the server of
+plumb view answers, in that of a page in one file, and in the files of plumb graph.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
-from evaluate import PLUMB, TASKS, Pair, folder_of, record, write_statistics
+from evaluate import PLUMB, TASKS, Pair, folder_of, record, write_statistics  # noqa: E402
+from view_client import Viewer, viewer  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 MOST = 40
 TOP = "Module.model.Model.forward.0"
+FIRST_ROWS = HERE.parent.parent / "web" / "tools" / "first_rows.mjs"
+SAID = ("name", "item", "cause", "what")
+Answer = dict[str, Any] | None  # SAID of the first wrong call; None: there is none
 _NAMES = """
 import json
 from cases_plain import CASES
@@ -31,8 +37,7 @@ print(json.dumps([case.name for case in CASES if case.culprits]))
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     """Cases with a fault."""
-    here = Path(__file__).resolve().parent
-    names = json.loads(subprocess.run([sys.executable, "-W", "ignore", "-c", _NAMES], cwd=here,
+    names = json.loads(subprocess.run([sys.executable, "-W", "ignore", "-c", _NAMES], cwd=HERE,
                                       check=True, capture_output=True, text=True).stdout)[:MOST]
     found = record(tmp_path_factory.mktemp("graph_answers"), names)
     assert len(found) == len(names) >= MOST // 2
@@ -49,33 +54,70 @@ def with_tree(rank: Path, task: str, place: Path) -> Path:
     return place
 
 
-def said(*words: Any) -> dict[str, Any]:
+def said(*words: Any) -> Any:
     """The JSON that a command prints."""
-    done = subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False,
                           timeout=120)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 
 
+def answer_of(row: dict[str, Any] | None, first: dict[str, Any] | None) -> Answer:
+    """What a page shows: the first row, and the head above all rows."""
+    if row is None or row["kind"] != "first":
+        assert first is None
+        return None
+    assert first is not None and (row["name"], row["id"]) == (first["name"], first["id"])
+    return {key: first[key] for key in SAID} | {"what": row["why"]}
+
+
+def served_answer(running: Viewer, target: Path, golden: Path) -> Answer:
+    name = running.post("open", {"target": str(target), "golden": str(golden)}).json()["id"]
+    numbers = [dataset["id"] for dataset in running.get("datasets")["datasets"]]
+    assert running.dataset(numbers.index(name))["state"] == "ready"
+    table = running.get(f"d/{name}/first", limit=1)["rows"]
+    rows = [dict(zip(table["fields"], row, strict=True)) for row in table["rows"]]
+    return answer_of(rows[0] if rows else None, running.get(f"d/{name}/meta")["first"])
+
+
+def graph_answers(target: Path, golden: Path, out: Path) -> set[str]:
+    """Names of the first wrong call in the files of plumb graph; empty: none."""
+    summary = out.with_suffix(".json")
+    subprocess.run([PLUMB, "graph", target, golden, "-o", out, "--summary", summary],
+                   check=True, capture_output=True, timeout=120)
+    [comparison] = json.loads(summary.read_text())["comparisons"]
+    [path] = out.glob("*.vis.db")
+    [rank] = said(PLUMB, "inspect", path, "--json")["ranks"]
+    return {comparison.get("first_wrong_call", {}).get("name", ""), rank["first_wrong_call"]}
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_the_file_says_what_compare_says(pairs: list[Pair], task: str, tmp_path: Path) -> None:
-    different = []
-    for pair in pairs:
-        place = tmp_path / pair.name
-        target = with_tree(pair.target, task, place / "target")
-        golden = with_tree(pair.golden, task, place / "golden")
-        first = said("compare", target, golden, "--json", "-o", place / "compared", "--format",
-                     "json")["first_wrong_call"] or {}
-        named = first.get("name", "")
-        out = place / "graphs"
-        summary = place / "summary.json"
-        subprocess.run([PLUMB, "graph", target, golden, "-o", out, "--summary", summary],
-                       check=True, capture_output=True, timeout=120)
-        [comparison] = json.loads(summary.read_text())["comparisons"]
-        [path] = out.glob("*.vis.db")
-        [rank] = said("inspect", path, "--json")["ranks"]
-        answers = (comparison.get("first_wrong_call", {}).get("name", ""), rank["first_wrong_call"])
-        if answers != (named, named):
-            different.append((pair.name, named, *answers))
-        shutil.rmtree(place)
+def test_the_viewer_says_what_compare_says(pairs: list[Pair], task: str, tmp_path: Path) -> None:
+    named: dict[str, Answer] = {}
+    pages: list[Path] = []
+    different: list[Any] = []
+    with viewer(tmp_path / "cache", with_tree(pairs[0].golden, task, tmp_path / "any"),
+                "--root", tmp_path) as running:
+        for pair in pairs:
+            place = tmp_path / pair.name
+            target = with_tree(pair.target, task, place / "target")
+            golden = with_tree(pair.golden, task, place / "golden")
+            result = said(PLUMB, "compare", target, golden, "--json", "-o", place / "compared",
+                          "--format", "json,html")
+            first = result["first_wrong_call"]
+            named[pair.name] = first and {key: first[key] for key in SAID}
+            served = served_answer(running, target, golden)
+            if served != named[pair.name]:
+                different.append((pair.name, "served", named[pair.name], served))
+            in_files = graph_answers(target, golden, place / "graphs")
+            if in_files != {first["name"] if first else ""}:
+                different.append((pair.name, "graph", named[pair.name], in_files))
+            [page] = (place / "compared").glob("*.html")
+            pages.append(page.rename(tmp_path / f"{pair.name}.html"))
+            shutil.rmtree(place)
+    in_pages = said("node", FIRST_ROWS, *pages)
+    for (name, expected), shown in zip(named.items(), in_pages, strict=True):
+        if answer_of(shown["row"], shown["first"]) != expected:
+            different.append((name, "page", expected, shown))
     assert not different
+    assert sum(answer is not None for answer in named.values()) > MOST // 2
