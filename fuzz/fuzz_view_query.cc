@@ -1,5 +1,5 @@
-// Any text is a query or has a fault within it; what a query finds on both sides is what it finds on
-// each.
+// Any text is a query or has a fault within it; what a query finds on both sides is what it finds
+// on each.
 
 #include <cstddef>
 #include <cstdint>

@@ -20,10 +20,9 @@ inline void AddSide(bool is_golden, view::PlaceBuilder& place) {
   const std::vector<std::string_view> frames = {"File a.py, line 1", "File b.py, line 2"};
   const uint32_t stack = place.AddStack(frames);
   for (uint32_t i = 0; i < kNodesOfSide; ++i) {
-    const std::string name =
-        i == 0       ? "DefaultModel"
-        : i % 4 == 1 ? "Module.net." + std::to_string(i) + ".Mlp.forward.0"
-                     : "Functional.linear." + std::to_string(i) + ".forward";
+    const std::string name = i == 0       ? "DefaultModel"
+                             : i % 4 == 1 ? "Module.net." + std::to_string(i) + ".Mlp.forward.0"
+                                          : "Functional.linear." + std::to_string(i) + ".forward";
     view::NodeRecord node;
     node.name = name;
     node.parent = i == 0 ? view::kNoNode : i % 4 == 1 ? 0 : i - (i + 3) % 4;
@@ -45,7 +44,8 @@ inline view::NodeDetail SmallDetail() {
   view::StoredValue value;
   value.name = "output.0";
   value.role = view::ValueRole::kOutput;
-  value.target = view::ValueSide{"torch.Tensor", "torch.float32", "[2, 8]", {0.5, int64_t{3}, true}};
+  value.target =
+      view::ValueSide{"torch.Tensor", "torch.float32", "[2, 8]", {0.5, int64_t{3}, true}};
   value.golden = view::ValueSide{"torch.Tensor", "torch.bfloat16", "[2, 8]", {0.25, 1e300, {}}};
   value.verdict = "broken";
   value.reason = "exceeds-noise";
@@ -66,7 +66,7 @@ inline void WriteSmallStore(const std::string& path) {
   std::vector<json::Value> place_facts(2, json::Value::Object());
   view::LinkRecord link{"all_reduce 0,1 0", false, 1, {}};
   for (size_t rank = 0; rank < 2; ++rank) {
-    view::PlaceBuilder place(0, static_cast<int64_t>(rank));
+    view::PlaceBuilder place = writer->Begin(0, static_cast<int64_t>(rank));
     for (const bool is_golden : {false, true}) AddSide(is_golden, place);
     for (uint32_t i = 1; i < kNodesOfSide; ++i) place.AddDetail(false, i, SmallDetail());
     if (!writer->Add(std::move(place))) std::abort();

@@ -329,4 +329,9 @@ class GraphBuilder {
 
 CommGraph BuildCommGraph(std::span<const RankScan> scans) { return GraphBuilder(scans).Build(); }
 
+uint64_t LayerBetween(std::span<const uint64_t> layers, size_t calls_before) {
+  if (layers.empty() || calls_before == 0) return 0;
+  return calls_before < layers.size() ? layers[calls_before] : layers.back() + 1;
+}
+
 }  // namespace plumbline

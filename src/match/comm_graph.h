@@ -46,6 +46,10 @@ struct CommGraph {
 // the operations of batch_isend_irecv count together. Deterministic; linear but for sorting.
 CommGraph BuildCommGraph(std::span<const RankScan> scans);
 
+// The layer of what a rank does behind so many of its communication calls, whose layers are given:
+// that of the next one, as nothing tells how long before it; 0 before the first one.
+uint64_t LayerBetween(std::span<const uint64_t> layers, size_t calls_before);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_MATCH_COMM_GRAPH_H_

@@ -50,15 +50,10 @@ class OriginFinder {
 
   void Place(size_t rank, size_t calls_before, OverflowOrigin& origin) const {
     const std::vector<uint64_t>& layers = graph_.layers[rank];
-    if (calls_before < layers.size()) {
-      origin.phase = calls_before == 0 ? OverflowPhase::kBefore : OverflowPhase::kDuring;
-      origin.layer = calls_before == 0 ? 0 : layers[calls_before];
-    } else if (layers.empty()) {
-      origin.phase = OverflowPhase::kBefore;
-    } else {
-      origin.phase = OverflowPhase::kAfter;
-      origin.layer = layers.back() + 1;
-    }
+    origin.layer = LayerBetween(layers, calls_before);
+    origin.phase = layers.empty() || calls_before == 0 ? OverflowPhase::kBefore
+                   : calls_before < layers.size()      ? OverflowPhase::kDuring
+                                                       : OverflowPhase::kAfter;
   }
 
   void AddSuspect(size_t rank, const Suspect& suspect) {

@@ -513,12 +513,6 @@ class StepSearch {
     return wrong.comm_call && !wrong.enters && receives_[rank][*wrong.comm_call];
   }
 
-  [[nodiscard]] uint64_t LayerOf(size_t rank, size_t calls_before) const {
-    const std::vector<uint64_t>& layers = graph_.layers[rank];
-    if (calls_before < layers.size()) return calls_before == 0 ? 0 : layers[calls_before];
-    return layers.empty() ? 0 : layers.back() + 1;
-  }
-
   // The first wrong call of the rank that nothing explains, else its first one.
   void AddRank(size_t rank, std::vector<Candidate>& candidates) const {
     const std::vector<WrongCall>& wrong = report_.ranks[ranks_[rank]].outcome->wrong;
@@ -531,7 +525,7 @@ class StepSearch {
     const EntryPlace& place = wrong[candidate.call].place;
     candidate.layer = wrong[candidate.call].comm_call
                           ? graph_.layers[rank][*wrong[candidate.call].comm_call]
-                          : LayerOf(rank, place.calls_before);
+                          : LayerBetween(graph_.layers[rank], place.calls_before);
     candidate.sub_layer = place.sub_layer;
     candidate.rank = rank;
     candidate.index = place.index;

@@ -51,18 +51,6 @@ Result<VisSummary> Summarize(const std::string& path) {
   return summary;
 }
 
-uint64_t LevelIn(const NodeCounts& counts, vis::Level level) {
-  return counts.levels[static_cast<size_t>(level)];
-}
-
-std::string LevelsText(const NodeCounts& counts) {
-  return fmt::format(
-      "{} error, {} warning, {} pass, {} without level, {} and {} without counterpart",
-      LevelIn(counts, vis::Level::kError), LevelIn(counts, vis::Level::kWarning),
-      LevelIn(counts, vis::Level::kPass), counts.not_judged, counts.unmatched_target,
-      counts.unmatched_golden);
-}
-
 }  // namespace
 
 bool IsVisName(std::string_view path) {
@@ -93,7 +81,7 @@ Result<std::string> DescribeVis(const std::string& path) {
             : std::string();
     if (!summary.is_pair) continue;
     text += fmt::format("  {}{}\n", label, place.answer);
-    text += fmt::format("  {}{}\n", label, LevelsText(place.counts));
+    text += fmt::format("  {}{}\n", label, CountsText(place.counts));
   }
   for (const std::string& note : summary.notes) text += fmt::format("  {}\n", note);
   return text;
@@ -117,12 +105,8 @@ Result<std::string> DescribeVisAsJson(const std::string& path) {
     out.Raw(std::to_string(place.place.rank));
     out.Number("nodes", place.nodes);
     out.Number("golden_nodes", place.golden_nodes);
-    for (const vis::Level level : {vis::Level::kPass, vis::Level::kWarning, vis::Level::kError}) {
-      out.Number(vis::LevelName(level), LevelIn(place.counts, level));
-    }
-    out.Number("without_level", place.counts.not_judged);
-    out.Number("unmatched_target", place.counts.unmatched_target);
-    out.Number("unmatched_golden", place.counts.unmatched_golden);
+    VisitCounts(place.counts,
+                [&](std::string_view name, uint64_t number) { out.Number(name, number); });
     out.Member("answer", place.answer);
     out.Member("first_wrong_call", place.first);
     out.Close('}');

@@ -17,17 +17,6 @@ uint64_t LevelCount(const NodeCounts& counts, vis::Level level) {
   return counts.levels[static_cast<size_t>(level)];
 }
 
-std::string CountsText(const NodeCounts& counts) {
-  std::string text;
-  for (const vis::Level level : {vis::Level::kError, vis::Level::kWarning, vis::Level::kPass}) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", LevelCount(counts, level),
-                        vis::LevelName(level));
-  }
-  text += fmt::format(", {} without level, {} and {} without counterpart", counts.not_judged,
-                      counts.unmatched_target, counts.unmatched_golden);
-  return text;
-}
-
 // "first wrong call: step 2 rank 3 Torch.relu.4.forward", where only one rank of the first step
 // that names a call does so; nothing where several do.
 std::optional<std::string> FirstOfAll(const std::vector<RankAnswer>& answers) {
@@ -48,12 +37,7 @@ std::optional<std::string> FirstOfAll(const std::vector<RankAnswer>& answers) {
 void AddCounts(const NodeCounts& counts, json::Document& out) {
   out.Key("counts");
   out.Open('{');
-  for (const vis::Level level : {vis::Level::kPass, vis::Level::kWarning, vis::Level::kError}) {
-    out.Number(vis::LevelName(level), LevelCount(counts, level));
-  }
-  out.Number("without_level", counts.not_judged);
-  out.Number("unmatched_target", counts.unmatched_target);
-  out.Number("unmatched_golden", counts.unmatched_golden);
+  VisitCounts(counts, [&](std::string_view name, uint64_t number) { out.Number(name, number); });
   out.Close('}');
 }
 

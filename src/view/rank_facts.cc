@@ -4,23 +4,13 @@
 
 #include <type_traits>
 
+#include "base/text/json_members.h"
 #include "report/result_json.h"
 
 namespace plumbline::view {
 namespace {
 
 json::Value Natural(uint64_t number) { return json::Value(static_cast<int64_t>(number)); }
-
-std::string TextAt(const json::Value& object, std::string_view key) {
-  const json::Value* const member = object.Find(key);
-  const std::string* const text = member == nullptr ? nullptr : member->AsText();
-  return text == nullptr ? std::string() : *text;
-}
-
-uint64_t NaturalAt(const json::Value& object, std::string_view key) {
-  const json::Value* const member = object.Find(key);
-  return member == nullptr ? 0 : member->AsNatural().value_or(0);
-}
 
 bool TruthAt(const json::Value& object, std::string_view key) {
   const json::Value* const member = object.Find(key);
@@ -30,24 +20,10 @@ bool TruthAt(const json::Value& object, std::string_view key) {
 
 std::vector<std::string> TextsAt(const json::Value& object, std::string_view key) {
   std::vector<std::string> texts;
-  const json::Value* const member = object.Find(key);
-  const json::Value::List* const list = member == nullptr ? nullptr : member->AsList();
-  if (list == nullptr) return texts;
-  for (const json::Value& item : *list) {
+  for (const json::Value& item : json::ListAt(object, key)) {
     if (const std::string* const text = item.AsText()) texts.push_back(*text);
   }
   return texts;
-}
-
-// Calls visit(name, number) for every count, constant or not.
-template <class Counts, class Visit>
-void VisitCounts(Counts& counts, const Visit& visit) {
-  for (const vis::Level level : {vis::Level::kPass, vis::Level::kWarning, vis::Level::kError}) {
-    visit(vis::LevelName(level), counts.levels[static_cast<size_t>(level)]);
-  }
-  visit("without_level", counts.not_judged);
-  visit("unmatched_target", counts.unmatched_target);
-  visit("unmatched_golden", counts.unmatched_golden);
 }
 
 FirstWrongCall CallFrom(const json::Value& value) {
@@ -56,7 +32,7 @@ FirstWrongCall CallFrom(const json::Value& value) {
     if constexpr (std::is_same_v<T, bool>) {
       member = TruthAt(value, key);
     } else if constexpr (std::is_same_v<T, std::string>) {
-      member = TextAt(value, key);
+      member = json::TextAt(value, key);
     } else {
       member = TextsAt(value, key);
     }
@@ -82,14 +58,14 @@ json::Value AnswerFacts(const RankAnswer& answer) {
 
 RankAnswer AnswerFrom(const json::Value& value) {
   RankAnswer answer;
-  answer.label = TextAt(value, "label");
-  answer.task = TextAt(value, "task");
-  answer.answer = TextAt(value, "answer");
-  answer.text = TextAt(value, "text");
+  answer.label = json::TextAt(value, "label");
+  answer.task = json::TextAt(value, "task");
+  answer.answer = json::TextAt(value, "answer");
+  answer.text = json::TextAt(value, "text");
   answer.is_complete = TruthAt(value, "complete");
   if (const json::Value* const counts = value.Find("counts")) {
     VisitCounts(answer.counts, [&](std::string_view name, uint64_t& number) {
-      number = NaturalAt(*counts, name);
+      number = json::NaturalAt(*counts, name);
     });
   }
   const json::Value* const first = value.Find("first_wrong_call");
@@ -98,6 +74,16 @@ RankAnswer AnswerFrom(const json::Value& value) {
 }
 
 }  // namespace
+
+std::string CountsText(const NodeCounts& counts) {
+  std::string text;
+  for (const vis::Level level : {vis::Level::kError, vis::Level::kWarning, vis::Level::kPass}) {
+    text +=
+        fmt::format("{} {}, ", counts.levels[static_cast<size_t>(level)], vis::LevelName(level));
+  }
+  return text + fmt::format("{} without level, {} and {} without counterpart", counts.not_judged,
+                            counts.unmatched_target, counts.unmatched_golden);
+}
 
 json::Value FirstCallFacts(const FirstWrongCall& call) {
   json::Value value = json::Value::Object();
@@ -131,12 +117,12 @@ Result<RankFacts> ParseRankFacts(std::string_view text) {
   PL_TRY_ASSIGN(const json::Value value, json::Value::Parse(text));
   if (!value.is_object()) return Error(ErrorCode::kCorrupt, "facts of a rank: no JSON object");
   RankFacts facts;
-  facts.nodes = NaturalAt(value, "nodes");
-  facts.golden_nodes = NaturalAt(value, "golden_nodes");
-  facts.overflows = NaturalAt(value, "overflows");
+  facts.nodes = json::NaturalAt(value, "nodes");
+  facts.golden_nodes = json::NaturalAt(value, "golden_nodes");
+  facts.overflows = json::NaturalAt(value, "overflows");
   const json::Value* const steps = value.Find("micro_steps");
   if (steps != nullptr) facts.micro_steps = steps->AsInteger().value_or(1);
-  facts.fingerprint = TextAt(value, "fingerprint");
+  facts.fingerprint = json::TextAt(value, "fingerprint");
   facts.notes = TextsAt(value, "notes");
   const json::Value* const answer = value.Find("comparison");
   if (answer != nullptr && answer->is_object()) facts.answer = AnswerFrom(*answer);

@@ -47,6 +47,20 @@ std::string RankFactsText(const RankFacts& facts);
 // kCorrupt for a text that is no JSON object; what is missing stays empty.
 Result<RankFacts> ParseRankFacts(std::string_view text);
 
+// Calls visit(name, number) for every count, constant or not: as machine forms have them.
+template <class Counts, class Visit>
+void VisitCounts(Counts& counts, const Visit& visit) {
+  for (const vis::Level level : {vis::Level::kPass, vis::Level::kWarning, vis::Level::kError}) {
+    visit(vis::LevelName(level), counts.levels[static_cast<size_t>(level)]);
+  }
+  visit("without_level", counts.not_judged);
+  visit("unmatched_target", counts.unmatched_target);
+  visit("unmatched_golden", counts.unmatched_golden);
+}
+
+// "1 error, 2 warning, 3 pass, 0 without level, 0 and 0 without counterpart".
+std::string CountsText(const NodeCounts& counts);
+
 }  // namespace plumbline::view
 
 #endif  // PLUMBLINE_VIEW_RANK_FACTS_H_

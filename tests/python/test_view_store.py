@@ -239,3 +239,37 @@ def test_structures_pair_by_name(tmp_path: Path) -> None:
         assert [(row["name"], row["kind"]) for row in rows(found("first")["rows"])] == [
             (RELU, "mismatch")]
         assert found.node(LINEAR)["partner"] >= 0
+
+
+def test_what_is_received_comes_after_its_sender(tmp_path: Path) -> None:
+    send, receive = "Distributed.send.0.forward", "Distributed.recv.0.forward"
+    steps = [f"Functional.relu.{i}.forward" for i in range(1, 6)]
+    inherits = "Functional.gelu.0.forward"
+
+    def number(value: int) -> dict[str, Any]:
+        return {"type": "int", "value": value}
+
+    def call(given: float, got: float) -> dict[str, Any]:
+        return {"input_args": [tensor(given)], "input_kwargs": {}, "output": [tensor(got)]}
+
+    def sender(after: float) -> dict[str, Any]:
+        """Wrong late: behind calls that are right."""
+        return ({name: call(1.0, 1.0) for name in steps} | {LINEAR: call(1.0, after)}
+                | {inherits: call(after, after)}
+                | {send: {"input_args": [tensor(after)], "input_kwargs": {"dst": number(0)},
+                          "output": [None]}})
+
+    def receiver(value: float) -> dict[str, Any]:
+        return {receive: {"input_args": [None], "input_kwargs": {"src": number(1)},
+                          "output": [tensor(value)]}, RELU: call(value, 2 * value)}
+
+    for side, value in (("new", 3.0), ("good", 2.0)):
+        for rank, data in enumerate((receiver(value), sender(value))):
+            write(tmp_path / side / f"rank{rank}", data, {})
+    with viewer(tmp_path / "cache", tmp_path / "new", tmp_path / "good") as running:
+        found = Result(running)
+        first = found("first")
+        assert "communication" in first["ordered_by"]
+        assert [(row["name"], row["kind"]) for row in rows(first["rows"])] == [
+            (LINEAR, "first"), (inherits, "carrier"), (receive, "carrier"), (RELU, "carrier")]
+        assert found("meta")["first"]["name"] == LINEAR

@@ -57,16 +57,14 @@ void AddSeries(const std::map<int64_t, StepValue>& steps,
   for (size_t i = 0; i < kSeriesNames.size(); ++i) {
     out.Key(kSeriesNames[i]).Open('[');
     for (const auto& [step, value] : steps) {
-      const StoredScalar& scalar = (value.*side)[i];
-      if (const auto* truth = std::get_if<bool>(&scalar)) {
-        out.Integer(*truth ? 1 : 0);
-      } else if (const auto* integer = std::get_if<int64_t>(&scalar)) {
-        out.Number(static_cast<double>(*integer));
-      } else if (const auto* real = std::get_if<double>(&scalar)) {
-        out.Number(*real);
-      } else {
-        out.Null();
-      }
+      const auto add = [&]<class T>(const T& held) {
+        if constexpr (std::is_arithmetic_v<T>) {
+          out.Number(static_cast<double>(held));
+        } else {
+          out.Null();
+        }
+      };
+      std::visit(add, (value.*side)[i]);
     }
     out.Close(']');
   }
@@ -127,11 +125,7 @@ std::shared_ptr<const BaselineCounts> CompareWith(const ResultStore& store,
       const uint32_t name = same[store.nodes().name[node]];
       NodeChange change = NodeChange::kNew;
       if (name != kNoNode && levels[name] != kAbsent) {
-        const int now = SeverityOf(static_cast<NodeLevel>(store.nodes().level[node]));
-        const int before = SeverityOf(static_cast<NodeLevel>(levels[name]));
-        change = now == before  ? NodeChange::kSame
-                 : now < before ? NodeChange::kBetter
-                                : NodeChange::kWorse;
+        change = ChangeBetween(store.nodes().level[node], levels[name]);
       }
       ++found->counts[static_cast<size_t>(change)];
       if (change != NodeChange::kSame) lists[static_cast<size_t>(change)].push_back(node);
@@ -159,16 +153,14 @@ Result<std::string> AnswerCommunication(const Question& question) {
       for (const StoredEnd& end : link.ends) {
         if (&end == &own || !AreJoined(own.role, end.role)) continue;
         const size_t place = store.PlaceOf(end.node);
-        out.Open('{').Key("place").Integer(static_cast<int64_t>(place));
-        out.Key("rank").Integer(store.places()[place].rank).Key("id").Integer(end.node);
-        out.Key("name").Text(store.Name(end.node)).Key("type").Text(StoredRoleName(own.role));
-        out.Key("level").Text(LevelText(store, end.node)).Key("mismatch");
-        out.Text(end.mismatch.empty() ? own.mismatch : end.mismatch).Close('}');
+        out.Object("place", place, "rank", store.places()[place].rank, "id", end.node, "name",
+                   store.Name(end.node), "type", StoredRoleName(own.role), "level",
+                   LevelText(store, end.node), "mismatch",
+                   end.mismatch.empty() ? own.mismatch : end.mismatch);
       }
     }
   }
-  out.Close(']').Close('}');
-  return out.Take();
+  return out.Close(']').Close('}').Take();
 }
 
 Result<std::string> AnswerTimeline(const Question& question) {
@@ -183,21 +175,18 @@ Result<std::string> AnswerTimeline(const Question& question) {
   for (const StorePlace& place : store.places()) {
     if (place.step == step) out.Integer(place.rank);
   }
-  out.Close(']').Key("calls").Open('[');
-  const size_t end = std::min(links.size(), page.offset + page.limit);
-  for (size_t i = page.offset; i < end; ++i) {
-    const StoredLink link = store.Link(links[i]);
-    out.Open('{').Key("key").Text(link.key).Key("kind");
-    out.Text(link.is_message ? "message" : "collective").Key("ends").Open('[');
-    for (const StoredEnd& at : link.ends) {
-      out.Open('{').Key("rank").Integer(store.places()[store.PlaceOf(at.node)].rank);
-      out.Key("id").Integer(at.node).Key("order").Integer(store.nodes().order[at.node]);
-      out.Key("level").Text(LevelText(store, at.node)).Key("mismatch").Text(at.mismatch).Close('}');
-    }
-    out.Close(']').Close('}');
-  }
-  out.Close(']').Key("total").Integer(static_cast<int64_t>(links.size())).Close('}');
-  return out.Take();
+  out.Close(']').Key("calls").List(page.Of(links), [&](uint32_t number) {
+    const StoredLink link = store.Link(number);
+    const auto ends = [&] {
+      out.List(link.ends, [&](const StoredEnd& at) {
+        out.Object("rank", store.places()[store.PlaceOf(at.node)].rank, "id", at.node, "order",
+                   store.nodes().order[at.node], "level", LevelText(store, at.node), "mismatch",
+                   at.mismatch);
+      });
+    };
+    out.Object("key", link.key, "kind", link.is_message ? "message" : "collective", "ends", ends);
+  });
+  return out.Members("total", links.size()).Close('}').Take();
 }
 
 Result<std::string> AnswerOverSteps(const Question& question) {
@@ -224,22 +213,14 @@ Result<std::string> AnswerOverSteps(const Question& question) {
     details.push_back(std::move(detail));
   }
   JsonAnswer out;
-  out.Open('{').Key("steps").Open('[');
-  for (const auto& [step, value] : steps) out.Integer(step);
-  out.Close(']').Key("target");
-  AddSeries(steps, &StepValue::target, out);
-  out.Key("golden");
-  AddSeries(steps, &StepValue::golden, out);
-  out.Key("error").Open('[');
-  for (const auto& [step, value] : steps) {
-    if (std::isnan(value.error)) {
-      out.Null();
-    } else {
-      out.Number(value.error);
-    }
-  }
-  out.Close(']').Close('}');
-  return out.Take();
+  out.Open('{').Key("steps").List(steps, [&](const auto& step) { out.Integer(step.first); });
+  AddSeries(steps, &StepValue::target, out.Key("target"));
+  AddSeries(steps, &StepValue::golden, out.Key("golden"));
+  out.Key("error").List(steps, [&](const auto& step) {
+    const double error = step.second.error;
+    out.Put(std::isnan(error) ? std::nullopt : std::optional(error));
+  });
+  return out.Close('}').Take();
 }
 
 Result<std::string> AnswerBaseline(const Question& question) {
@@ -255,16 +236,10 @@ Result<std::string> AnswerBaseline(const Question& question) {
        {NodeChange::kBetter, NodeChange::kWorse, NodeChange::kSame, NodeChange::kNew}) {
     out.Key(NodeChangeName(change)).Integer(found->counts[static_cast<size_t>(change)]);
   }
-  out.Key("total").Integer(static_cast<int64_t>(found->changed.size())).Key("rows").Open('{');
-  NodeRows::AddFields(out);
-  out.Key("rows").Open('[');
-  const size_t end = std::min(found->changed.size(), page.offset + page.limit);
-  for (size_t i = page.offset; i < end; ++i) {
-    if (i > page.offset && out.size() > MostBytes(page.limit)) break;
-    rows.Add(found->changed[i], -1, out);
-  }
-  out.Close(']').Close('}').Close('}');
-  return out.Take();
+  out.Members("total", found->changed.size()).Key("rows");
+  const auto add = [&](uint32_t node) { rows.Add(node, -1, out); };
+  AddTable(page.Of(found->changed), MostBytes(page.limit), add, out);
+  return out.Close('}').Take();
 }
 
 }  // namespace plumbline::view

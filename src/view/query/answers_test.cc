@@ -229,7 +229,7 @@ TEST(AnswerChildren, CountsHitsBelowEveryRow) {
 TEST(AnswerPath, OfAnUnknownNameIsTheNearestModule) {
   const testing::TestDirectory directory;
   auto writer = StoreWriter::Create(directory.Path("s"));
-  PlaceBuilder place(0, 0);
+  PlaceBuilder place = writer->Begin(0, 0);
   place.AddNode(false, {.name = "DefaultModel", .type = StoredType::kRoot});
   place.AddNode(false, {.name = "Module.a.A.forward.0", .parent = 0});
   place.AddNode(false, {.name = "Module.a.b.B.forward.0", .parent = 1});

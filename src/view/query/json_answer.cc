@@ -79,12 +79,6 @@ JsonAnswer& JsonAnswer::Raw(std::string_view json) {
   return *this;
 }
 
-void JsonAnswer::Numbers(std::span<const double> numbers) {
-  Open('[');
-  for (const double number : numbers) Number(number);
-  Close(']');
-}
-
 void JsonAnswer::AppendInteger(uint64_t magnitude, bool is_negative, bool in_quotes) {
   Separate();
   const std::string_view quote = in_quotes ? "\"" : "";

@@ -7,10 +7,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace plumbline::view {
 
@@ -40,19 +41,27 @@ class JsonAnswer {
                   (is_negative ? 0 - bits : bits) > kExact);
     return *this;
   }
-  // Lists.
-  template <class List>
-  JsonAnswer& Texts(const List& texts) {
-    Open('[');
-    for (const auto& text : texts) Text(text);
-    return Close(']');
+  // A value by its type: of a float an Error(), of an optional or a variant what it holds or null,
+  // of a range a list, of a function whatever it writes.
+  template <class T>
+  JsonAnswer& Put(const T& value);
+  // Members of the object that is open: keys, each with its value behind it.
+  template <class T, class... More>
+  JsonAnswer& Members(std::string_view key, const T& value, const More&... more) {
+    Key(key).Put(value);
+    if constexpr (sizeof...(more) > 0) Members(more...);
+    return *this;
   }
-  void Numbers(std::span<const double> numbers);
-  template <std::integral T>
-  void Integers(std::span<const T> numbers) {
+  template <class... Pairs>
+  JsonAnswer& Object(const Pairs&... pairs) {
+    return Open('{').Members(pairs...).Close('}');
+  }
+  // A list with what `add` writes for each element.
+  template <class Range, class Add>
+  JsonAnswer& List(const Range& range, const Add& add) {
     Open('[');
-    for (const T number : numbers) Integer(number);
-    Close(']');
+    for (const auto& element : range) add(element);
+    return Close(']');
   }
 
   [[nodiscard]] size_t size() const { return text_.size(); }  // bytes so far
@@ -66,6 +75,32 @@ class JsonAnswer {
   std::string text_;
   bool is_first_ = true;  // nothing in the innermost container, or a key stands before
 };
+
+template <class T>
+JsonAnswer& JsonAnswer::Put(const T& value) {
+  if constexpr (std::is_same_v<T, std::monostate> || std::is_null_pointer_v<T>) {
+    return Null();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return Truth(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return Integer(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Number(value);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return Error(value);
+  } else if constexpr (std::is_convertible_v<T, std::string_view>) {
+    return Text(value);
+  } else if constexpr (std::is_invocable_v<const T&>) {
+    value();
+    return *this;
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? Put(*value) : Null();
+  } else if constexpr (requires { value.index(); }) {
+    return std::visit([this](const auto& held) -> JsonAnswer& { return Put(held); }, value);
+  } else {
+    return List(value, [this](const auto& element) { Put(element); });
+  }
+}
 
 }  // namespace plumbline::view
 

@@ -14,13 +14,18 @@ constexpr std::string_view kFields[] = {
     "index", "order",  "level",       "overflow", "worst", "errors",   "warnings", "unmatched",
     "ms",    "error",  "input_error", "flags",    "hits",  "is_hit",   "change"};
 
-int64_t IdOrNone(uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; }
-
 }  // namespace
 
 std::string_view NodeChangeName(NodeChange change) {
   static constexpr std::string_view kNames[kNodeChanges] = {"same", "better", "worse", "new"};
   return kNames[static_cast<size_t>(change)];
+}
+
+NodeChange ChangeBetween(uint8_t now, uint8_t before) {
+  const int change =
+      SeverityOf(static_cast<NodeLevel>(now)) - SeverityOf(static_cast<NodeLevel>(before));
+  if (change == 0) return NodeChange::kSame;
+  return change < 0 ? NodeChange::kBetter : NodeChange::kWorse;
 }
 
 NodeChange ChangeOf(const ResultStore& store, uint32_t node, const ResultStore& base) {
@@ -32,10 +37,7 @@ NodeChange ChangeOf(const ResultStore& store, uint32_t node, const ResultStore& 
   const auto found = base.Find(static_cast<size_t>(other - base.places().begin()),
                                store.IsGolden(node), store.Name(node));
   if (!found) return NodeChange::kNew;
-  const int now = SeverityOf(static_cast<NodeLevel>(store.nodes().level[node]));
-  const int before = SeverityOf(static_cast<NodeLevel>(base.nodes().level[*found]));
-  if (now == before) return NodeChange::kSame;
-  return now < before ? NodeChange::kBetter : NodeChange::kWorse;
+  return ChangeBetween(store.nodes().level[node], base.nodes().level[*found]);
 }
 
 Result<Question::Page> Question::ReadPage() const {
@@ -93,14 +95,6 @@ void NodeRows::Open(uint32_t node, int64_t index, JsonAnswer& out) const {
   out.Integer(hits_ == nullptr ? -1 : int64_t{hits_->CountIn(node, at.size[node])});
   out.Truth(hits_ != nullptr && hits_->Has(node));
   out.Text(base_ == nullptr ? std::string_view() : NodeChangeName(ChangeOf(store_, node, *base_)));
-}
-
-void NodeRows::AddTable(const std::vector<uint32_t>& nodes, JsonAnswer& out) const {
-  out.Open('{');
-  AddFields(out);
-  out.Key("rows").Open('[');
-  for (const uint32_t node : nodes) Add(node, -1, out);
-  out.Close(']').Close('}');
 }
 
 size_t MostBytes(size_t limit) {

@@ -3,10 +3,12 @@
 #ifndef PLUMBLINE_VIEW_QUERY_NODE_ROWS_H_
 #define PLUMBLINE_VIEW_QUERY_NODE_ROWS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +26,13 @@ namespace plumbline::view {
 enum class NodeChange : uint8_t { kSame, kBetter, kWorse, kNew };
 inline constexpr size_t kNodeChanges = 4;
 std::string_view NodeChangeName(NodeChange change);
-// pass is better than none, then unmatched, warning, error. The other node is that of the same
+// Of levels: pass is better than none, then unmatched, warning, error.
+NodeChange ChangeBetween(uint8_t now, uint8_t before);
+// The other node is that of the same
 // step, rank, side and name.
 NodeChange ChangeOf(const ResultStore& store, uint32_t node, const ResultStore& base);
+
+inline int64_t IdOrNone(uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; }
 
 // What one question is asked with. Everything borrowed must outlive it.
 struct Question {
@@ -37,6 +43,11 @@ struct Question {
   // A page of rows: `offset` and `limit` (100, at most 10,000).
   struct Page {
     size_t offset = 0, limit = 0;
+    template <class T>
+    [[nodiscard]] std::span<const T> Of(const std::vector<T>& all) const {
+      const size_t begin = std::min(offset, all.size());
+      return std::span(all).subspan(begin, std::min(limit, all.size() - begin));
+    }
   };
   [[nodiscard]] Result<Page> ReadPage() const;
   // The node of the parameter `node`. kNotFound: the store has no such node.
@@ -63,14 +74,30 @@ class NodeRows {
     Open(node, index, out);
     out.Close(']');
   }
-  // {"fields": [...], "rows": [...]}
-  void AddTable(const std::vector<uint32_t>& nodes, JsonAnswer& out) const;
 
  private:
   const ResultStore& store_;
   const ResultStore* base_;
   std::shared_ptr<const QueryHits> hits_;
 };
+
+// {"fields": [...], "rows": [...]} with what `add` writes of each of `list`: the first one, and
+// others as long as the answer has at most so many bytes. How many.
+template <class List, class AddRow>
+size_t AddTable(const List& list, size_t most_bytes, const AddRow& add, JsonAnswer& out,
+                const std::vector<std::string_view>& more_fields = {}) {
+  out.Open('{');
+  NodeRows::AddFields(out, more_fields);
+  out.Key("rows").Open('[');
+  size_t shown = 0;
+  for (const auto& row : list) {
+    if (shown > 0 && out.size() > most_bytes) break;
+    add(row);
+    ++shown;
+  }
+  out.Close(']').Close('}');
+  return shown;
+}
 
 // How much an answer may grow: rows beyond it are left for the next page. Some 200 bytes a row, and
 // 20 KB for the usual 100.

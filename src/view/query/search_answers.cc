@@ -4,7 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <tuple>
+#include <unordered_set>
+#include <utility>
 
+#include "base/text/json_members.h"
+#include "match/comm_graph.h"
 #include "view/query/question_table.h"
 #include "view/store/place_data.h"
 
@@ -79,12 +83,11 @@ Result<size_t> ReadCursor(const Question& question) {
 
 std::string FaultAnswer(const QueryFault& fault) {
   JsonAnswer out;
-  out.Open('{').Key("total").Integer(0).Key("rows").Open('{');
-  NodeRows::AddFields(out);
-  out.Key("rows").Open('[').Close(']').Close('}').Key("cursor").Text("").Key("error").Open('{');
-  out.Key("at").Integer(static_cast<int64_t>(fault.at)).Key("message").Text(fault.message);
-  out.Close('}').Close('}');
-  return out.Take();
+  out.Open('{').Members("total", 0).Key("rows");
+  AddTable(
+      std::vector<uint32_t>(), 0, [](uint32_t) {}, out);
+  out.Members("cursor", "").Key("error").Object("at", fault.at, "message", fault.message);
+  return out.Close('}').Take();
 }
 
 // --- where it went wrong first ---
@@ -106,50 +109,83 @@ struct FirstRows {
   std::string_view ordered_by;
 };
 
-const json::Value* PlaceFacts(const ResultStore& store, size_t place) {
-  const json::Value* const places = store.facts().Find("places");
-  const json::Value::List* const list = places == nullptr ? nullptr : places->AsList();
-  return list == nullptr || place >= list->size() ? nullptr : &(*list)[place];
-}
-
-std::string TextOf(const json::Value* object, std::string_view key) {
-  const json::Value* const member = object == nullptr ? nullptr : object->Find(key);
-  const std::string* const text = member == nullptr ? nullptr : member->AsText();
-  return text == nullptr ? std::string() : *text;
-}
-
-// The call that is named of one place or, below zero, of all.
-std::optional<uint32_t> NamedCall(const ResultStore& store, int64_t place) {
-  const json::Value* facts = store.facts().Find("first");
-  std::string key = "name";
-  size_t at = 0;
-  if (place < 0) {
-    const json::Value* const index =
-        facts == nullptr || !facts->is_object() ? nullptr : facts->Find("place");
-    if (index == nullptr || !index->AsNatural()) return std::nullopt;
-    at = *index->AsNatural();
-  } else {
-    at = static_cast<size_t>(place);
-    facts = PlaceFacts(store, at);
-    key = "first";
-  }
-  const std::string name = TextOf(facts, key);
-  if (name.empty()) return std::nullopt;
-  if (const auto node = store.Find(at, false, name)) return node;
-  return store.Find(at, true, name);
-}
-
 bool IsLevel(const ResultStore& store, uint32_t node, NodeLevel level) {
   return store.nodes().level[node] == static_cast<uint8_t>(level);
 }
 
+// When nodes ran, as far as communication tells: the links of the store are those of
+// match/comm_graph.
+class CommTimes {
+ public:
+  explicit CommTimes(const ResultStore& store) : store_(store), sides_(2 * store.places().size()) {
+    for (size_t i = 0; i < store.link_count(); ++i) {
+      const StoredLink link = store.Link(i);
+      const bool is_bad = std::ranges::any_of(link.ends, [&](const StoredEnd& end) {
+        const uint16_t flags = store.nodes().flags[end.node];
+        return end.role != StoredRole::kReceive && (flags & node_flag::kCarrier) != 0;
+      });
+      for (const StoredEnd& end : link.ends) {
+        SideOf(end.node).calls.push_back({store.nodes().order[end.node], link.layer,
+                                          end.role == StoredRole::kReceive ? kGets : kGives});
+        if (is_bad && end.role != StoredRole::kSend) explained_.insert(end.node);
+      }
+    }
+    for (Side& side : sides_) {
+      std::ranges::sort(side.calls);
+      const auto is_same = [](const Call& a, const Call& b) { return a.order == b.order; };
+      side.calls.erase(std::unique(side.calls.begin(), side.calls.end(), is_same),
+                       side.calls.end());  // of a batch the earliest link
+      for (const Call& call : side.calls) side.layers.push_back(call.layer);
+    }
+  }
+
+  // Whether what a call gets from other ranks was wrong when it was given.
+  [[nodiscard]] bool IsExplained(uint32_t node) const { return explained_.contains(node); }
+
+  // Its layer, and within that: what comes before a call, the call, and how far it is behind the
+  // one before. For those of one rank the order of execution.
+  [[nodiscard]] auto KeyOf(uint32_t node) {
+    const Side& side = SideOf(node);
+    const uint32_t order = store_.nodes().order[node];
+    const auto call = std::ranges::lower_bound(side.calls, order, {}, &Call::order);
+    const auto before = static_cast<size_t>(call - side.calls.begin());
+    const bool is_call = call != side.calls.end() && call->order == order;
+    return std::tuple(is_call ? call->layer : LayerBetween(side.layers, before),
+                      is_call ? call->stage : kBetween, store_.nodes().micro_step[node],
+                      before == 0 ? order : order - side.calls[before - 1].order);
+  }
+
+ private:
+  enum Stage : uint8_t { kBetween, kGives, kGets };
+  struct Call {
+    uint32_t order;
+    uint64_t layer;
+    Stage stage;
+    auto operator<=>(const Call&) const = default;
+  };
+  struct Side {
+    std::vector<Call> calls;
+    std::vector<uint64_t> layers;
+  };
+  Side& SideOf(uint32_t node) {
+    return sides_[2 * store_.PlaceOf(node) + (store_.IsGolden(node) ? 1 : 0)];
+  }
+
+  const ResultStore& store_;
+  std::vector<Side> sides_;
+  std::unordered_set<uint32_t> explained_;
+};
+
 // What a node of a comparison is to the search; nothing: nothing of interest.
-std::optional<FirstKind> KindInComparison(const ResultStore& store, uint32_t node) {
+std::optional<FirstKind> KindInComparison(const ResultStore& store, const CommTimes& times,
+                                          uint32_t node) {
   const uint16_t flags = store.nodes().flags[node];
   const bool is_bad =
       IsLevel(store, node, NodeLevel::kWarning) || IsLevel(store, node, NodeLevel::kError);
   if (!is_bad) return std::nullopt;
-  if ((flags & node_flag::kSource) != 0) return FirstKind::kSource;
+  if ((flags & node_flag::kSource) != 0) {
+    return times.IsExplained(node) ? FirstKind::kCarrier : FirstKind::kSource;
+  }
   if ((flags & node_flag::kCarrier) != 0) return FirstKind::kCarrier;
   return std::nullopt;
 }
@@ -186,34 +222,44 @@ std::vector<FirstRow> Collect(const ResultStore& store, int64_t place, bool with
   return rows;
 }
 
-// Sources before carriers; then by step, micro step and order of execution, ranks side by side.
-void Sort(const ResultStore& store, std::vector<FirstRow>& rows) {
-  const auto key = [&](const FirstRow& row) {
-    const NodeColumns& nodes = store.nodes();
-    return std::tuple(row.kind, store.places()[store.PlaceOf(row.node)].step,
-                      nodes.micro_step[row.node], nodes.order[row.node], row.node);
-  };
-  std::ranges::sort(rows, {}, key);
+// Sources before carriers; then by step and time.
+void Sort(const ResultStore& store, CommTimes& times, FirstRows& found) {
+  using Key = decltype(std::tuple_cat(std::tuple(FirstKind(), int64_t()), times.KeyOf(0)));
+  std::vector<std::pair<Key, uint32_t>> order;
+  for (const FirstRow& row : found.rows) {
+    const int64_t step = store.places()[store.PlaceOf(row.node)].step;
+    order.emplace_back(std::tuple_cat(std::tuple(row.kind, step), times.KeyOf(row.node)), row.node);
+  }
+  std::ranges::sort(order);
+  for (size_t i = 0; i < order.size(); ++i) {
+    found.rows[i] = {order[i].second, std::get<FirstKind>(order[i].first)};
+  }
 }
 
 std::shared_ptr<const FirstRows> FirstRowsOf(const ResultStore& store, int64_t place) {
   const std::string cache_key = fmt::format("first {}", place);
   if (auto kept = store.kept().Find<FirstRows>(cache_key)) return kept;
   auto found = std::make_shared<FirstRows>();
-  found->ordered_by = "sources before carriers, by step, micro step and order of execution";
-  const bool is_alone = TextOf(&store.facts(), "kind") == "build";
+  CommTimes times(store);
+  found->ordered_by =
+      store.link_count() > 0
+          ? "sources before carriers, by step, communication between ranks and order of execution"
+          : "sources before carriers, by step, micro step and order of execution";
+  const bool is_alone = json::TextAt(store.facts(), "kind") == "build";
   found->rows = Collect(store, place, false, [&](uint32_t node) {
-    return is_alone ? KindInRecording(store, node) : KindInComparison(store, node);
+    return is_alone ? KindInRecording(store, node) : KindInComparison(store, times, node);
   });
-  const std::optional<uint32_t> named = NamedCall(store, place);
+  const std::optional<uint32_t> named = store.FirstCall(place);
   if (!is_alone && !named && found->rows.empty()) {
-    found->ordered_by = "order of execution";
+    found->ordered_by = store.link_count() > 0
+                            ? "communication between ranks and order of execution"
+                            : "order of execution";
     found->rows = Collect(store, place, true, [&](uint32_t node) {
       return IsLevel(store, node, NodeLevel::kUnmatched) ? std::optional(FirstKind::kMismatch)
                                                          : std::nullopt;
     });
   }
-  Sort(store, found->rows);
+  Sort(store, times, *found);
   if (named) {
     std::erase_if(found->rows, [&](const FirstRow& row) { return row.node == *named; });
     found->rows.insert(found->rows.begin(), {*named, FirstKind::kFirst});
@@ -244,15 +290,17 @@ std::string WhyOfValues(const NodeDetail& detail, bool of_inputs) {
 
 std::string WhyOf(const ResultStore& store, const FirstRow& row, int64_t place) {
   if (row.kind == FirstKind::kFirst) {
-    const std::string what = place < 0 ? TextOf(store.facts().Find("first"), "what") : "";
-    if (!what.empty()) return what;
+    const json::Value* const first = place < 0 ? store.facts().Find("first") : nullptr;
+    const std::string_view what =
+        first == nullptr ? std::string_view() : json::TextAt(*first, "what");
+    if (!what.empty()) return std::string(what);
   }
   if (row.kind == FirstKind::kMismatch) {
     return store.IsGolden(row.node) ? "only the golden recording has it"
                                     : "only the target recording has it";
   }
   const auto overflow = static_cast<StoredOverflow>(store.nodes().overflow[row.node]);
-  if (TextOf(&store.facts(), "kind") == "build") {
+  if (json::TextAt(store.facts(), "kind") == "build") {
     return overflow == StoredOverflow::kCritical ? "NaN or infinity comes out, and none went in"
            : overflow == StoredOverflow::kHigh   ? "NaN or infinity goes in and comes out"
                                                  : "NaN or infinity goes in, and none comes out";
@@ -289,19 +337,13 @@ Result<std::string> AnswerFind(const Question& question) {
                        cursor, asked.limit);
   const NodeRows rows(question, hits);
   JsonAnswer out;
-  out.Open('{').Key("total").Integer(hits->total()).Key("rows").Open('{');
-  NodeRows::AddFields(out);
-  out.Key("rows").Open('[');
-  size_t shown = 0;
-  for (; shown < page.nodes.size(); ++shown) {
-    if (shown > 0 && out.size() > MostBytes(asked.limit)) break;
-    rows.Add(page.nodes[shown], -1, out);
-  }
+  out.Open('{').Members("total", hits->total()).Key("rows");
+  const auto add = [&](uint32_t node) { rows.Add(node, -1, out); };
+  const size_t shown = AddTable(page.nodes, MostBytes(asked.limit), add, out);
   const bool is_end = page.is_last && shown == page.nodes.size();
-  out.Close(']').Close('}').Key("cursor");
-  out.Text(is_end || shown == 0 ? "" : fmt::to_string(page.next[shown - 1]));
-  out.Key("error").Null().Close('}');
-  return out.Take();
+  out.Members("cursor", is_end || shown == 0 ? "" : fmt::to_string(page.next[shown - 1]), "error",
+              nullptr);
+  return out.Close('}').Take();
 }
 
 Result<std::string> AnswerFirst(const Question& question) {
@@ -311,19 +353,14 @@ Result<std::string> AnswerFirst(const Question& question) {
   const auto found = FirstRowsOf(store, place);
   const NodeRows rows(question);
   JsonAnswer out;
-  out.Open('{').Key("rows").Open('{');
-  NodeRows::AddFields(out, {"kind", "why"});
-  out.Key("rows").Open('[');
-  const size_t end = std::min(found->rows.size(), page.offset + page.limit);
-  for (size_t i = page.offset; i < end; ++i) {
-    if (i > page.offset && out.size() > MostBytes(page.limit)) break;
-    const FirstRow& row = found->rows[i];
+  const auto add = [&](const FirstRow& row) {
     rows.Open(row.node, -1, out);
     out.Text(FirstKindName(row.kind)).Text(WhyOf(store, row, place)).Close(']');
-  }
-  out.Close(']').Close('}').Key("total").Integer(static_cast<int64_t>(found->rows.size()));
-  out.Key("ordered_by").Text(found->ordered_by).Close('}');
-  return out.Take();
+  };
+  out.Open('{').Key("rows");
+  AddTable(page.Of(found->rows), MostBytes(page.limit), add, out, {"kind", "why"});
+  out.Members("total", found->rows.size(), "ordered_by", found->ordered_by);
+  return out.Close('}').Take();
 }
 
 }  // namespace plumbline::view

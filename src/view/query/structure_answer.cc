@@ -141,24 +141,6 @@ class Suggester {
   const NodeColumns& nodes_;
 };
 
-void AddNode(const NodeRows& rows, uint32_t node, JsonAnswer& out) {
-  if (node == kNoNode) {
-    out.Null();
-  } else {
-    rows.Add(node, -1, out);
-  }
-}
-
-void AddSuggestion(const ResultStore& store, const std::optional<Suggestion>& found,
-                   JsonAnswer& out) {
-  if (!found) {
-    out.Null();
-    return;
-  }
-  out.Open('{').Key("id").Integer(found->node).Key("name").Text(store.Name(found->node));
-  out.Key("score").Error(static_cast<float>(found->score)).Key("why").Text(found->why).Close('}');
-}
-
 }  // namespace
 
 Result<std::string> AnswerStructure(const Question& question) {
@@ -173,7 +155,7 @@ Result<std::string> AnswerStructure(const Question& question) {
   const NodeRows rows(question);
   const Suggester suggester(store);
   JsonAnswer out;
-  out.Open('{').Key("total").Integer(static_cast<int64_t>(total));
+  out.Open('{').Members("total", total);
   NodeRows::AddFields(out);
   out.Key("rows").Open('[');
   const size_t end = std::min(total, page.offset + page.limit);
@@ -181,16 +163,20 @@ Result<std::string> AnswerStructure(const Question& question) {
     if (i > page.offset && out.size() > MostBytes(2 * page.limit)) break;
     const AlignedRow& row = aligned->rows[only_differences ? aligned->differences[i] : i];
     const uint32_t shown = row.target != kNoNode ? row.target : row.golden;
-    const bool is_alone = row.target != kNoNode && row.golden == kNoNode;
-    out.Open('{').Key("target");
-    AddNode(rows, row.target, out);
-    AddNode(rows, row.golden, out.Key("golden"));
-    out.Key("depth").Integer(store.nodes().depth[shown]).Key("suggestion");
-    AddSuggestion(store, is_alone ? suggester.For(shown) : std::nullopt, out);
-    out.Close('}');
+    const auto side = [&](uint32_t node) {
+      return [&out, &rows, node] { node == kNoNode ? void(out.Null()) : rows.Add(node, -1, out); };
+    };
+    const auto suggestion = [&] {
+      const bool is_alone = row.target != kNoNode && row.golden == kNoNode;
+      const std::optional<Suggestion> found = is_alone ? suggester.For(shown) : std::nullopt;
+      if (!found) return void(out.Null());
+      out.Object("id", found->node, "name", store.Name(found->node), "score",
+                 static_cast<float>(found->score), "why", found->why);
+    };
+    out.Object("target", side(row.target), "golden", side(row.golden), "depth",
+               store.nodes().depth[shown], "suggestion", suggestion);
   }
-  out.Close(']').Close('}');
-  return out.Take();
+  return out.Close(']').Close('}').Take();
 }
 
 }  // namespace plumbline::view

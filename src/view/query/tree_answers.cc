@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <cmath>
 #include <set>
 
+#include "base/text/json_members.h"
 #include "base/text/text_parts.h"
 #include "plumbline/compare.h"
 #include "view/query/question_table.h"
@@ -16,14 +18,13 @@ namespace {
 // Lists that one question may ask for.
 constexpr size_t kMostLists = 1000;
 
-void AddPlace(const ResultStore& store, size_t index, const json::Value* facts, JsonAnswer& out) {
+void AddPlace(const ResultStore& store, size_t index, JsonAnswer& out) {
   const StorePlace& place = store.places()[index];
-  const auto root = [](uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; };
-  out.Open('{').Key("step").Integer(place.step).Key("rank").Integer(place.rank);
-  out.Key("target_root").Integer(root(place.target)).Key("golden_root").Integer(root(place.golden));
-  out.Key("nodes").Integer(place.target_count).Key("golden_nodes").Integer(place.golden_count);
+  out.Open('{').Members("step", place.step, "rank", place.rank, "target_root",
+                        IdOrNone(place.target), "golden_root", IdOrNone(place.golden), "nodes",
+                        place.target_count, "golden_nodes", place.golden_count);
   for (const std::string_view key : {"micro_steps", "counts", "overflows", "answer", "first"}) {
-    const json::Value* const fact = facts == nullptr ? nullptr : facts->Find(key);
+    const json::Value* const fact = store.PlaceFacts(index).Find(key);
     out.Key(key).Raw(fact == nullptr ? "null" : fact->Text());
   }
   out.Close('}');
@@ -37,15 +38,7 @@ void AddFirstCall(const ResultStore& store, JsonAnswer& out) {
     return;
   }
   json::Value shown = *first;
-  shown.Put("id", json::Value(int64_t{-1}));
-  const json::Value* const name = first->Find("name");
-  const json::Value* const place = first->Find("place");
-  if (name != nullptr && name->AsText() != nullptr && place != nullptr && place->AsNatural()) {
-    for (const bool is_golden : {true, false}) {
-      const auto node = store.Find(*place->AsNatural(), is_golden, *name->AsText());
-      if (node) shown.Put("id", json::Value(int64_t{*node}));
-    }
-  }
+  shown.Put("id", json::Value(IdOrNone(store.FirstCall(-1).value_or(kNoNode))));
   out.Raw(shown.Text());
 }
 
@@ -137,41 +130,21 @@ Result<FoundNode> FindByName(const Question& question) {
 }
 
 void AddShape(std::string_view shape, JsonAnswer& out) {
-  std::string_view inner = shape;
-  if (inner.size() < 2 || (inner.front() != '[' && inner.front() != '(')) {
-    out.Null();
-    return;
-  }
-  inner = inner.substr(1, inner.size() - 2);
-  std::vector<int64_t> sizes;
-  for (std::string_view part : SplitAt(inner, ',')) {
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    if (part.empty()) continue;
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (error != std::errc() || end != part.data() + part.size()) {
-      out.Null();
-      return;
+  std::optional<std::vector<int64_t>> sizes;
+  if (shape.size() >= 2 && (shape.front() == '[' || shape.front() == '(')) {
+    sizes.emplace();
+    for (std::string_view part : SplitAt(shape.substr(1, shape.size() - 2), ',')) {
+      while (part.starts_with(' ')) part.remove_prefix(1);
+      if (part.empty()) continue;
+      const std::optional<int64_t> size = ParseInteger(part);
+      if (!size) {
+        out.Null();
+        return;
+      }
+      sizes->push_back(*size);
     }
-    sizes.push_back(size);
   }
-  out.Open('[');
-  for (const int64_t size : sizes) out.Integer(size);
-  out.Close(']');
-}
-
-void AddScalar(const StoredScalar& scalar, JsonAnswer& out) {
-  if (const auto* truth = std::get_if<bool>(&scalar)) {
-    out.Truth(*truth);
-  } else if (const auto* integer = std::get_if<int64_t>(&scalar)) {
-    out.Integer(*integer);
-  } else if (const auto* real = std::get_if<double>(&scalar)) {
-    out.Number(*real);
-  } else if (const auto* text = std::get_if<std::string_view>(&scalar)) {
-    out.Text(*text);
-  } else {
-    out.Null();
-  }
+  out.Put(sizes);
 }
 
 void AddSide(const std::optional<ValueSide>& side, JsonAnswer& out) {
@@ -179,49 +152,33 @@ void AddSide(const std::optional<ValueSide>& side, JsonAnswer& out) {
     out.Null();
     return;
   }
-  static constexpr std::string_view kStatisticNames[] = {"max", "min", "mean", "norm"};
-  out.Open('{').Key("type").Text(side->type).Key("dtype").Text(side->dtype);
-  AddShape(side->shape, out.Key("shape"));
-  for (size_t i = 0; i < 4; ++i) AddScalar(side->statistics[i], out.Key(kStatisticNames[i]));
-  AddScalar(side->value, out.Key("value"));
-  out.Key("md5").Text(side->md5);
-  out.Key("requires_grad");
-  if (side->requires_grad) {
-    out.Truth(*side->requires_grad);
-  } else {
-    out.Null();
-  }
-  out.Key("data_name").Text(side->data_name).Close('}');
-}
-
-void AddNumberOrNull(double number, JsonAnswer& out) {
-  if (number == number) {
-    out.Number(number);
-  } else {
-    out.Null();
-  }
+  const auto& [max, min, mean, norm] = side->statistics;
+  out.Object(
+      "type", side->type, "dtype", side->dtype, "shape", [&] { AddShape(side->shape, out); }, "max",
+      max, "min", min, "mean", mean, "norm", norm, "value", side->value, "md5", side->md5,
+      "requires_grad", side->requires_grad, "data_name", side->data_name);
 }
 
 void AddValue(const StoredValue& value, JsonAnswer& out) {
-  out.Open('{').Key("name").Text(value.name).Key("role").Text(ValueRoleName(value.role));
-  AddSide(value.target, out.Key("target"));
-  AddSide(value.golden, out.Key("golden"));
-  out.Key("verdict").Text(value.verdict).Key("reason").Text(value.reason);
-  out.Key("reason_text").Text(value.reason_text);
-  AddNumberOrNull(value.error, out.Key("error"));
-  AddNumberOrNull(value.explained, out.Key("explained"));
-  out.Key("metrics").Open('{');
-  for (const auto& [name, number] : value.metrics) out.Key(name).Number(number);
-  out.Close('}').Key("notes").Texts(value.notes).Close('}');
+  const auto number = [](double held) {
+    return std::isnan(held) ? std::nullopt : std::optional(held);
+  };
+  const auto metrics = [&] {
+    out.Open('{');
+    for (const auto& [name, held] : value.metrics) out.Members(name, held);
+    out.Close('}');
+  };
+  out.Object(
+      "name", value.name, "role", ValueRoleName(value.role), "target",
+      [&] { AddSide(value.target, out); }, "golden", [&] { AddSide(value.golden, out); }, "verdict",
+      value.verdict, "reason", value.reason, "reason_text", value.reason_text, "error",
+      number(value.error), "explained", number(value.explained), "metrics", metrics, "notes",
+      value.notes);
 }
 
 bool ComparesStatistics(const ResultStore& store) {
-  const json::Value* const mode = store.facts().Find("mode");
-  const json::Value* const source = store.facts().Find("source");
-  const auto is = [](const json::Value* value, std::string_view text) {
-    return value != nullptr && value->AsText() != nullptr && *value->AsText() == text;
-  };
-  return is(mode, CompareModeName(CompareMode::kStatistics)) && is(source, "plumbline");
+  return json::TextAt(store.facts(), "mode") == CompareModeName(CompareMode::kStatistics) &&
+         json::TextAt(store.facts(), "source") == "plumbline";
 }
 
 // Positions of a list that are shown: those of one micro step, or all.
@@ -256,36 +213,22 @@ Result<int64_t> ReadMicroStep(const Question& question) {
 Result<std::string> AnswerMeta(const Question& question) {
   const ResultStore& store = question.store;
   JsonAnswer out;
-  out.Open('{').Key("etag").Text(store.etag());
-  const json::Value* const facts = store.facts().Find("places");
-  const json::Value::List* const list = facts == nullptr ? nullptr : facts->AsList();
+  out.Open('{').Members("etag", store.etag());
   std::set<int64_t> steps, ranks;
-  int64_t micro_steps = 1;
+  uint64_t micro_steps = 1;
   for (size_t i = 0; i < store.places().size(); ++i) {
     steps.insert(store.places()[i].step);
     ranks.insert(store.places()[i].rank);
-    const json::Value* const count =
-        list == nullptr || i >= list->size() ? nullptr : (*list)[i].Find("micro_steps");
-    if (count != nullptr) micro_steps = std::max(micro_steps, count->AsInteger().value_or(1));
+    micro_steps = std::max(micro_steps, json::NaturalAt(store.PlaceFacts(i), "micro_steps"));
   }
   for (const std::string_view key : store.facts().Keys()) {
     if (key == "places" || key == "first") continue;
     out.Key(key).Raw(store.facts().Find(key)->Text());
   }
   AddFirstCall(store, out.Key("first"));
-  const auto add_numbers = [&](std::string_view key, const std::set<int64_t>& numbers) {
-    out.Key(key).Open('[');
-    for (const int64_t number : numbers) out.Integer(number);
-    out.Close(']');
-  };
-  add_numbers("steps", steps);
-  add_numbers("ranks", ranks);
-  out.Key("micro_steps").Integer(micro_steps).Key("places").Open('[');
-  for (size_t i = 0; i < store.places().size(); ++i) {
-    AddPlace(store, i, list == nullptr || i >= list->size() ? nullptr : &(*list)[i], out);
-  }
-  out.Close(']').Close('}');
-  return out.Take();
+  out.Members("steps", steps, "ranks", ranks, "micro_steps", micro_steps).Key("places").Open('[');
+  for (size_t i = 0; i < store.places().size(); ++i) AddPlace(store, i, out);
+  return out.Close(']').Close('}').Take();
 }
 
 Result<std::string> AnswerChildren(const Question& question) {
@@ -298,8 +241,8 @@ Result<std::string> AnswerChildren(const Question& question) {
   const size_t most = MostBytes(page.limit);
   for (const uint32_t node : nodes) {
     const ShownChildren shown = ChildrenOf(question.store, node, micro_step, page);
-    out.Open('{').Key("node").Integer(node).Key("total").Integer(static_cast<int64_t>(shown.total));
-    out.Key("offset").Integer(static_cast<int64_t>(page.offset)).Key("rows").Open('{');
+    out.Open('{').Members("node", node, "total", shown.total, "offset", page.offset).Key("rows");
+    out.Open('{');
     NodeRows::AddFields(out);
     out.Key("rows").Open('[');
     JsonAnswer row;
@@ -313,8 +256,7 @@ Result<std::string> AnswerChildren(const Question& question) {
     }
     out.Close(']').Close('}').Close('}');
   }
-  out.Close(']').Close('}');
-  return out.Take();
+  return out.Close(']').Close('}').Take();
 }
 
 Result<std::string> AnswerPath(const Question& question) {
@@ -327,14 +269,10 @@ Result<std::string> AnswerPath(const Question& question) {
   }
   const NodeRows rows(question, HitsOfQuestion(question));
   JsonAnswer out;
-  out.Open('{').Key("exact").Truth(found.is_exact).Key("rows").Open('{');
-  NodeRows::AddFields(out);
-  out.Key("rows").Open('[');
-  for (const uint32_t node : PathOf(question.store, found.node)) {
-    rows.Add(node, IndexOf(question.store, node), out);
-  }
-  out.Close(']').Close('}').Close('}');
-  return out.Take();
+  const auto add = [&](uint32_t node) { rows.Add(node, IndexOf(question.store, node), out); };
+  out.Open('{').Members("exact", found.is_exact).Key("rows");
+  AddTable(PathOf(question.store, found.node), SIZE_MAX, add, out);
+  return out.Close('}').Take();
 }
 
 Result<std::string> AnswerNode(const Question& question) {
@@ -346,27 +284,27 @@ Result<std::string> AnswerNode(const Question& question) {
   const uint32_t partner = store.nodes().partner[node];
   const NodeRows rows(question);
   JsonAnswer out;
-  out.Open('{').Key("row");
-  rows.AddTable({node}, out);
-  out.Key("partner_row");
-  if (partner == kNoNode) {
-    out.Null();
-  } else {
-    rows.AddTable({partner}, out);
-  }
-  out.Key("path").Open('[');
-  for (const uint32_t above : PathOf(store, node)) out.Text(store.Name(above));
-  out.Close(']');
+  const auto row_of = [&](uint32_t of) {
+    return [&out, &rows, of] {
+      if (of == kNoNode) return void(out.Null());
+      AddTable(
+          std::array{of}, 0, [&](uint32_t shown) { rows.Add(shown, -1, out); }, out);
+    };
+  };
+  const auto path = [&] {
+    out.List(PathOf(store, node), [&](uint32_t above) { out.Text(store.Name(above)); });
+  };
   const auto stack_of = [&](uint32_t of) {
     return of == kNoNode ? std::vector<std::string_view>() : store.Stack(of);
   };
-  out.Key("stack").Texts(stack_of(is_golden ? partner : node));
-  out.Key("golden_stack").Texts(stack_of(is_golden ? node : partner));
-  out.Key("pairing").Text(detail.pairing).Key("verdict").Text(detail.verdict);
-  out.Key("reason").Text(detail.reason).Key("reason_text").Text(detail.reason_text);
-  out.Key("merge").Texts(detail.merge).Key("values").Open('[');
-  for (const StoredValue& value : detail.values) AddValue(value, out);
-  out.Close(']').Close('}');
+  const auto values = [&] {
+    out.List(detail.values, [&](const StoredValue& value) { AddValue(value, out); });
+  };
+  out.Object("row", row_of(node), "partner_row", row_of(partner), "path", path, "stack",
+             stack_of(is_golden ? partner : node), "golden_stack",
+             stack_of(is_golden ? node : partner), "pairing", detail.pairing, "verdict",
+             detail.verdict, "reason", detail.reason, "reason_text", detail.reason_text, "merge",
+             detail.merge, "values", values);
   return out.Take();
 }
 
@@ -376,15 +314,12 @@ Result<std::string> AnswerFlow(const Question& question) {
   const ShownChildren shown = ChildrenOf(question.store, node, -1, page);
   const NodeRows rows(question, HitsOfQuestion(question));
   JsonAnswer out;
-  out.Open('{').Key("total").Integer(static_cast<int64_t>(shown.total)).Key("rows").Open('{');
-  NodeRows::AddFields(out);
-  out.Key("rows").Open('[');
-  for (const auto& [child, position] : shown.page) {
-    if (out.size() > MostBytes(page.limit)) break;
-    rows.Add(child, static_cast<int64_t>(position), out);
-  }
-  out.Close(']').Close('}').Close('}');
-  return out.Take();
+  const auto add = [&](const std::pair<uint32_t, size_t>& child) {
+    rows.Add(child.first, static_cast<int64_t>(child.second), out);
+  };
+  out.Open('{').Members("total", shown.total).Key("rows");
+  AddTable(shown.page, MostBytes(page.limit), add, out);
+  return out.Close('}').Take();
 }
 
 }  // namespace plumbline::view

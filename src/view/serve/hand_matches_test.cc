@@ -16,7 +16,9 @@ namespace {
 // Two models whose part is called otherwise, with one call in it and its backward:
 // root > net > {part.forward > linear, part.backward}.
 std::shared_ptr<const ResultStore> SampleStore(const std::string& path) {
-  PlaceBuilder place(0, 3);
+  Result<StoreWriter> writer = StoreWriter::Create(path);
+  EXPECT_TRUE(writer);
+  PlaceBuilder place = writer->Begin(0, 3);
   const auto fill = [&](bool is_golden, const std::string& part) {
     const auto add = [&](const std::string& name, uint32_t parent, uint32_t partner,
                          StoredType type) {
@@ -36,8 +38,6 @@ std::shared_ptr<const ResultStore> SampleStore(const std::string& path) {
   };
   fill(true, "dense.Dense");
   fill(false, "fc.Linear");
-  Result<StoreWriter> writer = StoreWriter::Create(path);
-  EXPECT_TRUE(writer);
   EXPECT_TRUE(writer->Add(std::move(place)));
   EXPECT_TRUE(writer->Finish(json::Value::Object(), {json::Value::Object()}));
   const auto store = ResultStore::Open(path);

@@ -11,8 +11,8 @@
 #include "plumbline/result.h"
 #include "view/serve/dataset.h"
 #include "view/serve/store_cache.h"
+#include "view/store/kept_answers.h"
 #include "view/trends/trend_answers.h"
-#include "view/values/value_cache.h"
 
 namespace plumbline::view {
 
@@ -40,7 +40,7 @@ class GraphDataset : public Dataset {
   [[nodiscard]] Result<std::string> AnswerValues(const Parameters& parameters) const;
 
   FoundStore found_;
-  mutable ValueCache values_;
+  mutable KeptAnswers values_;
 };
 
 // A trend database: its questions are "trend/meta" and so on; `base` stands for `against`.

@@ -48,6 +48,46 @@ bool IsSame(const StoredScalar& a, const StoredScalar& b) {
   return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y);
 }
 
+// The members of a detail in the order of a record, for what writes them and what reads them.
+
+template <class Io, class Side>
+void VisitSide(Io& io, Side& side, const ValueSide* other) {
+  for (auto* text : {&side.type, &side.dtype, &side.shape}) io.Text(*text);
+  for (size_t i = 0; i < side.statistics.size(); ++i) {
+    io.Scalar(side.statistics[i], other == nullptr ? nullptr : &other->statistics[i]);
+  }
+  io.Scalar(side.value, other == nullptr ? nullptr : &other->value);
+  io.Text(side.md5);
+  io.Truth(side.requires_grad);
+  io.Text(side.data_name);
+}
+
+template <class Io, class Value>
+void VisitValue(Io& io, Value& value) {
+  io.Text(value.name);
+  io.Role(value.role);
+  io.Sides(value.target, value.golden);
+  if (value.target) VisitSide(io, *value.target, nullptr);
+  if (value.golden) VisitSide(io, *value.golden, value.target ? &*value.target : nullptr);
+  for (auto* text : {&value.verdict, &value.reason, &value.reason_text}) io.Text(*text);
+  io.Rounded(value.error);
+  io.Rounded(value.explained);
+  io.List(value.metrics, [&](auto& metric) {
+    io.Text(metric.first);
+    io.Number(metric.second);
+  });
+  io.List(value.notes, [&](auto& note) { io.Text(note); });
+}
+
+template <class Io, class Detail>
+void VisitDetail(Io& io, Detail& detail) {
+  for (auto* text : {&detail.pairing, &detail.verdict, &detail.reason, &detail.reason_text}) {
+    io.Text(*text);
+  }
+  io.List(detail.merge, [&](auto& line) { io.Text(line); });
+  io.List(detail.values, [&](auto& value) { VisitValue(io, value); });
+}
+
 // Reads what DetailBlockWriter wrote. Damage gives empty values and failed().
 class DetailReader {
  public:
@@ -62,26 +102,41 @@ class DetailReader {
     failed_ |= in.failed();
   }
 
-  NodeDetail Read() {
-    NodeDetail detail;
-    detail.pairing = Text();
-    detail.verdict = Text();
-    detail.reason = Text();
-    detail.reason_text = Text();
-    detail.merge = Texts();
-    const uint64_t count = Count();
-    for (uint64_t i = 0; i < count && !failed(); ++i) detail.values.push_back(Value());
-    return detail;
-  }
   [[nodiscard]] bool failed() const { return failed_ || records_.failed(); }
 
- private:
+  void Text(std::string_view& text) { text = Text(); }
+  void Scalar(StoredScalar& scalar, const StoredScalar* other) {
+    scalar = Scalar(other == nullptr ? StoredScalar() : *other);
+  }
+  void Truth(std::optional<bool>& truth) {
+    const uint8_t bits = Byte();
+    if ((bits & kRequiresKnown) != 0) truth = (bits & kRequiresGrad) != 0;
+  }
+  void Role(ValueRole& role) {
+    const uint8_t number = Byte();
+    if (number >= kValueRoles) failed_ = true;
+    role = static_cast<ValueRole>(number < kValueRoles ? number : 0);
+  }
+  void Sides(std::optional<ValueSide>& target, std::optional<ValueSide>& golden) {
+    const uint8_t sides = Byte();
+    if ((sides & kHasTarget) != 0) target.emplace();
+    if ((sides & kHasGolden) != 0) golden.emplace();
+  }
+  void Number(double& number) {
+    const StoredScalar scalar = Scalar(StoredScalar());
+    const double* const held = std::get_if<double>(&scalar);
+    number = held == nullptr ? std::numeric_limits<double>::quiet_NaN() : *held;
+  }
+  void Rounded(double& number) { Number(number); }
   // Of things that take at least a byte each.
-  uint64_t Count() {
+  template <class Element, class Visit>
+  void List(std::vector<Element>& list, const Visit& visit) {
     const uint64_t count = records_.Next();
     if (count > records_.left()) failed_ = true;
-    return failed() ? 0 : count;
+    for (uint64_t i = 0; i < count && !failed(); ++i) visit(list.emplace_back());
   }
+
+ private:
   std::string_view Text() {
     const uint64_t number = records_.Next();
     if (number == 0 || failed()) return {};
@@ -90,11 +145,6 @@ class DetailReader {
       return {};
     }
     return texts_[number - 1];
-  }
-  std::vector<std::string_view> Texts() {
-    std::vector<std::string_view> texts(Count());
-    for (std::string_view& text : texts) text = Text();
-    return texts;
   }
   template <class T>
   T Bits() {
@@ -138,54 +188,6 @@ class DetailReader {
     std::memcpy(&difference, bytes.data(), bytes.size());
     return std::bit_cast<double>(std::bit_cast<uint64_t>(*number) ^ difference);
   }
-  double Number() {
-    const StoredScalar scalar = Scalar({});
-    const double* const number = std::get_if<double>(&scalar);
-    return number == nullptr ? std::numeric_limits<double>::quiet_NaN() : *number;
-  }
-
-  ValueSide Side(const ValueSide* other) {
-    static const ValueSide kNoSide;
-    const ValueSide& before = other == nullptr ? kNoSide : *other;
-    ValueSide side;
-    side.type = Text();
-    side.dtype = Text();
-    side.shape = Text();
-    for (size_t i = 0; i < side.statistics.size(); ++i) {
-      side.statistics[i] = Scalar(before.statistics[i]);
-    }
-    side.value = Scalar(before.value);
-    side.md5 = Text();
-    const uint8_t requires_grad = Byte();
-    if ((requires_grad & kRequiresKnown) != 0) {
-      side.requires_grad = (requires_grad & kRequiresGrad) != 0;
-    }
-    side.data_name = Text();
-    return side;
-  }
-
-  StoredValue Value() {
-    StoredValue value;
-    value.name = Text();
-    const uint8_t role = Byte();
-    if (role >= kValueRoles) failed_ = true;
-    value.role = static_cast<ValueRole>(role < kValueRoles ? role : 0);
-    const uint8_t sides = Byte();
-    if ((sides & kHasTarget) != 0) value.target = Side(nullptr);
-    if ((sides & kHasGolden) != 0) value.golden = Side(value.target ? &*value.target : nullptr);
-    value.verdict = Text();
-    value.reason = Text();
-    value.reason_text = Text();
-    value.error = Number();
-    value.explained = Number();
-    const uint64_t metrics = Count();
-    for (uint64_t i = 0; i < metrics && !failed(); ++i) {
-      const std::string_view name = Text();
-      value.metrics.emplace_back(name, Number());
-    }
-    value.notes = Texts();
-    return value;
-  }
 
   std::vector<std::string_view> texts_;
   VarintReader records_;
@@ -204,16 +206,48 @@ std::string_view ValueRoleName(ValueRole role) {
   return kNames[static_cast<size_t>(role)];
 }
 
-void DetailBlockWriter::AddText(std::string_view text) {
-  AppendVarint(text.empty() ? 0 : uint64_t{texts_.Add(text)} + 1, records_);
-}
+namespace {
 
-void DetailBlockWriter::AddTexts(const std::vector<std::string_view>& texts) {
-  AppendVarint(texts.size(), records_);
-  for (const std::string_view text : texts) AddText(text);
-}
+// Appends members to the records of a block.
+class DetailAppender {
+ public:
+  DetailAppender(TextPool& texts, std::string& records) : texts_(texts), records_(records) {}
 
-void DetailBlockWriter::AddNumber(double number) {
+  void Text(std::string_view text) {
+    AppendVarint(text.empty() ? 0 : uint64_t{texts_.Add(text)} + 1, records_);
+  }
+  void Byte(auto value) { records_ += static_cast<char>(value); }
+  void Number(double number);
+  // Errors need no more digits than a float has.
+  void Rounded(double number) {
+    const double rounded = static_cast<double>(static_cast<float>(number));
+    Number(std::isinf(rounded) ? number : rounded);
+  }
+  void Scalar(const StoredScalar& scalar, const StoredScalar* other) {
+    other == nullptr ? Alone(scalar) : Beside(scalar, *other);
+  }
+  void Truth(const std::optional<bool>& truth) {
+    Byte(truth ? kRequiresKnown | (*truth ? kRequiresGrad : 0) : 0);
+  }
+  void Role(ValueRole role) { Byte(role); }
+  void Sides(const std::optional<ValueSide>& target, const std::optional<ValueSide>& golden) {
+    Byte((target ? kHasTarget : 0) | (golden ? kHasGolden : 0));
+  }
+  template <class Element, class Visit>
+  void List(const std::vector<Element>& list, const Visit& visit) {
+    AppendVarint(list.size(), records_);
+    for (const Element& element : list) visit(element);
+  }
+
+ private:
+  void Alone(const StoredScalar& scalar);
+  void Beside(const StoredScalar& scalar, const StoredScalar& other);
+
+  TextPool& texts_;
+  std::string& records_;
+};
+
+void DetailAppender::Number(double number) {
   const auto narrow = static_cast<float>(number);
   const bool is_exact =
       std::bit_cast<uint64_t>(static_cast<double>(narrow)) == std::bit_cast<uint64_t>(number);
@@ -225,17 +259,8 @@ void DetailBlockWriter::AddNumber(double number) {
   }
 }
 
-// Errors need no more digits than a float has.
-void DetailBlockWriter::AddRounded(double number) {
-  const double rounded = static_cast<double>(static_cast<float>(number));
-  AddNumber(std::isinf(rounded) ? number : rounded);
-}
-
-void DetailBlockWriter::AddScalar(const StoredScalar& scalar, const StoredScalar& other) {
-  if (IsSame(scalar, other)) {
-    records_ += static_cast<char>(Tag::kAsOther);
-    return;
-  }
+void DetailAppender::Beside(const StoredScalar& scalar, const StoredScalar& other) {
+  if (IsSame(scalar, other)) return Byte(Tag::kAsOther);
   const double* const x = std::get_if<double>(&scalar);
   const double* const y = std::get_if<double>(&other);
   constexpr size_t kWorthIt = 6;  // bytes; a float takes four, a double eight
@@ -244,78 +269,34 @@ void DetailBlockWriter::AddScalar(const StoredScalar& scalar, const StoredScalar
                                   : std::bit_cast<uint64_t>(*x) ^ std::bit_cast<uint64_t>(*y);
   const size_t bytes = static_cast<size_t>(std::bit_width(difference) + 7) / 8;
   const bool is_float = x != nullptr && static_cast<double>(static_cast<float>(*x)) == *x;
-  if (bytes > kWorthIt || is_float) return AddScalar(scalar);
-  records_ += static_cast<char>(Tag::kNearOther);
-  records_ += static_cast<char>(bytes);
+  if (bytes > kWorthIt || is_float) return Alone(scalar);
+  Byte(Tag::kNearOther);
+  Byte(bytes);
   records_.append(reinterpret_cast<const char*>(&difference), bytes);
 }
 
-void DetailBlockWriter::AddScalar(const StoredScalar& scalar) {
+void DetailAppender::Alone(const StoredScalar& scalar) {
   if (const auto* truth = std::get_if<bool>(&scalar)) {
-    records_ += static_cast<char>(*truth ? Tag::kTrue : Tag::kFalse);
+    Byte(*truth ? Tag::kTrue : Tag::kFalse);
   } else if (const auto* integer = std::get_if<int64_t>(&scalar)) {
-    records_ += static_cast<char>(Tag::kInteger);
+    Byte(Tag::kInteger);
     AppendVarint(ZigZag(*integer), records_);
   } else if (const auto* real = std::get_if<double>(&scalar)) {
-    AddNumber(*real);
+    Number(*real);
   } else if (const auto* text = std::get_if<std::string_view>(&scalar)) {
-    records_ += static_cast<char>(Tag::kText);
-    AddText(*text);
+    Byte(Tag::kText);
+    Text(*text);
   } else {
-    records_ += static_cast<char>(Tag::kNothing);
+    Byte(Tag::kNothing);
   }
 }
 
-void DetailBlockWriter::AddSide(const ValueSide& side, const ValueSide* before) {
-  AddText(side.type);
-  AddText(side.dtype);
-  AddText(side.shape);
-  const auto add = [&](const StoredScalar& scalar, const StoredScalar* other) {
-    if (other != nullptr) {
-      AddScalar(scalar, *other);
-    } else {
-      AddScalar(scalar);
-    }
-  };
-  for (size_t i = 0; i < side.statistics.size(); ++i) {
-    add(side.statistics[i], before == nullptr ? nullptr : &before->statistics[i]);
-  }
-  add(side.value, before == nullptr ? nullptr : &before->value);
-  AddText(side.md5);
-  const int requires_grad =
-      side.requires_grad ? kRequiresKnown | (*side.requires_grad ? kRequiresGrad : 0) : 0;
-  records_ += static_cast<char>(requires_grad);
-  AddText(side.data_name);
-}
-
-void DetailBlockWriter::AddValue(const StoredValue& value) {
-  AddText(value.name);
-  records_ += static_cast<char>(value.role);
-  records_ += static_cast<char>((value.target ? kHasTarget : 0) | (value.golden ? kHasGolden : 0));
-  if (value.target) AddSide(*value.target, nullptr);
-  if (value.golden) AddSide(*value.golden, value.target ? &*value.target : nullptr);
-  AddText(value.verdict);
-  AddText(value.reason);
-  AddText(value.reason_text);
-  AddRounded(value.error);
-  AddRounded(value.explained);
-  AppendVarint(value.metrics.size(), records_);
-  for (const auto& [name, number] : value.metrics) {
-    AddText(name);
-    AddNumber(number);
-  }
-  AddTexts(value.notes);
-}
+}  // namespace
 
 uint32_t DetailBlockWriter::Add(const NodeDetail& detail) {
   const auto offset = static_cast<uint32_t>(records_.size());
-  AddText(detail.pairing);
-  AddText(detail.verdict);
-  AddText(detail.reason);
-  AddText(detail.reason_text);
-  AddTexts(detail.merge);
-  AppendVarint(detail.values.size(), records_);
-  for (const StoredValue& value : detail.values) AddValue(value);
+  DetailAppender appender(texts_, records_);
+  VisitDetail(appender, detail);
   return offset;
 }
 
@@ -380,7 +361,8 @@ Result<NodeDetail> ReadDetail(std::string_view packed, uint32_t raw_size, uint32
   const std::string_view rest = all.substr(sizeof(text_bytes));
   if (text_bytes > rest.size() || offset > rest.size() - text_bytes) return Damaged("it is cut");
   DetailReader reader(rest.substr(0, text_bytes), rest.substr(text_bytes), offset);
-  NodeDetail detail = reader.Read();
+  NodeDetail detail;
+  VisitDetail(reader, detail);
   if (reader.failed()) return Damaged("no detail begins where one should");
   detail.owner = std::move(raw);
   return detail;

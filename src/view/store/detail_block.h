@@ -35,15 +35,6 @@ class DetailBlockWriter {
   // What is unpacked for one node: a tenth of a millisecond.
   static constexpr size_t kBytes = size_t{1} << 16;
 
-  void AddText(std::string_view text);
-  void AddTexts(const std::vector<std::string_view>& texts);
-  void AddNumber(double number);
-  void AddRounded(double number);
-  void AddScalar(const StoredScalar& scalar);
-  void AddScalar(const StoredScalar& scalar, const StoredScalar& other);
-  void AddSide(const ValueSide& side, const ValueSide* before);
-  void AddValue(const StoredValue& value);
-
   TextPool texts_;
   std::string records_;
 };

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "base/process/parallel.h"
+#include "record/overflow_level.h"
 #include "tree/compare_trees.h"
 #include "view/store/call_details.h"
+#include "view/store/place_data.h"
 #include "view/store/recorded_tree.h"
 
 namespace plumbline::view {
@@ -19,46 +21,10 @@ namespace {
 constexpr uint32_t kNoCall = 0xFFFFFFFF;
 constexpr size_t kShare = 1024;  // nodes or calls that one thread looks at
 
-StoredType TypeOfNode(const Node& node) {
-  if (node.parent == nullptr) return StoredType::kRoot;
-  switch (node.type) {
-    case NodeType::kModule:
-      return StoredType::kModule;
-    case NodeType::kApi:
-      return StoredType::kApi;
-    case NodeType::kFused:
-      return StoredType::kFused;
-    case NodeType::kCollection:
-      return StoredType::kGroup;
-  }
-  return StoredType::kModule;
-}
-
-NodeLevel LevelOfNode(const Node& node) {
-  if (!node.level) return NodeLevel::kNone;
-  switch (*node.level) {
-    case vis::Level::kPass:
-      return NodeLevel::kPass;
-    case vis::Level::kWarning:
-      return NodeLevel::kWarning;
-    case vis::Level::kError:
-      return NodeLevel::kError;
-  }
-  return NodeLevel::kNone;
-}
-
 StoredOverflow OverflowOf(const SeenSide& seen, const std::string& name) {
   const auto found = seen.overflow.find(name);
-  if (found == seen.overflow.end()) return StoredOverflow::kNone;
-  switch (found->second) {
-    case OverflowLevel::kMedium:
-      return StoredOverflow::kMedium;
-    case OverflowLevel::kHigh:
-      return StoredOverflow::kHigh;
-    case OverflowLevel::kCritical:
-      return StoredOverflow::kCritical;
-  }
-  return StoredOverflow::kNone;
+  return found == seen.overflow.end() ? StoredOverflow::kNone
+                                      : StoredOverflowOf(OverflowLevelName(found->second));
 }
 
 // The nodes of a graph in pre-order; Node::order becomes the position.
@@ -207,8 +173,8 @@ class PlaceFiller {
     if (!is_golden && node.partner != nullptr) {
       record.partner = static_cast<uint32_t>(node.partner->order);
     }
-    record.type = TypeOfNode(node);
-    record.level = LevelOfNode(node);
+    record.type = StoredTypeOf(node.parent == nullptr, node.type);
+    record.level = NodeLevelOf(node.level);
     record.micro_step = static_cast<int32_t>(node.micro_step);
     if (communicates_.contains(node.name)) record.flags |= node_flag::kCommunicates;
     if (node.is_recomputed) record.flags |= node_flag::kRecomputed;

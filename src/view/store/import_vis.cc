@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "base/file/file.h"
-#include "base/text/json.h"
+#include "base/text/json_members.h"
 #include "base/text/text_parts.h"
 #include "view/imported_place.h"
 #include "view/imported_values.h"
+#include "view/store/place_data.h"
 #include "view/store/store_writer.h"
 
 namespace plumbline::view {
@@ -205,15 +206,10 @@ struct FileLink {
 
 FileLink LinkFrom(const json::Value& value) {
   FileLink link;
-  const auto text_of = [&](std::string_view key) {
-    const json::Value* const member = value.Find(key);
-    const std::string* const text = member == nullptr ? nullptr : member->AsText();
-    return text == nullptr ? std::string() : *text;
-  };
-  const std::string role = text_of("communications_type");
+  const std::string_view role = json::TextAt(value, "communications_type");
   if (role == "send") link.role = StoredRole::kSend;
   if (role == "receive") link.role = StoredRole::kReceive;
-  link.mismatch = text_of("mismatch");
+  link.mismatch = json::TextAt(value, "mismatch");
   const json::Value* const nodes = value.Find("nodes_info");
   const json::Value::Members* const members = nodes == nullptr ? nullptr : nodes->AsMembers();
   if (members == nullptr) return link;
@@ -339,35 +335,6 @@ class LinkCollector {
 
 // --- places ---
 
-StoredType StoredTypeOf(const ImportedNode& node) {
-  if (node.parent == kNowhere) return StoredType::kRoot;
-  switch (node.row.type) {
-    case vis::NodeType::kModule:
-      return StoredType::kModule;
-    case vis::NodeType::kApi:
-      return StoredType::kApi;
-    case vis::NodeType::kFused:
-      return StoredType::kFused;
-    case vis::NodeType::kCollection:
-      return StoredType::kGroup;
-  }
-  return StoredType::kModule;
-}
-
-StoredOverflow StoredOverflowOf(std::string_view text) {
-  for (const StoredOverflow overflow :
-       {StoredOverflow::kMedium, StoredOverflow::kHigh, StoredOverflow::kCritical}) {
-    if (text == StoredOverflowName(overflow)) return overflow;
-  }
-  return StoredOverflow::kNone;
-}
-
-NodeLevel NodeLevelOf(const ImportedNode& node) {
-  if (!node.level) return NodeLevel::kNone;
-  constexpr NodeLevel kLevels[] = {NodeLevel::kPass, NodeLevel::kWarning, NodeLevel::kError};
-  return kLevels[static_cast<size_t>(*node.level)];
-}
-
 uint32_t IndexIn(size_t index) {
   return index == kNowhere ? kNoNode : static_cast<uint32_t>(index);
 }
@@ -395,7 +362,7 @@ class VisImporter {
  private:
   Status AddPlace(const vis::GraphPlace& where, bool is_one_of_many) {
     PL_TRY_ASSIGN(const ImportedPlace place, ReadPlace(source_, where));
-    PlaceBuilder builder(place.step, place.rank);
+    PlaceBuilder builder = writer_.Begin(place.step, place.rank);
     const size_t at = place_facts_.size();  // as the writer will number it
     for (const bool is_golden : {false, true}) PL_TRY(AddSide(place, is_golden, at, builder));
     PL_TRY_ASSIGN(const size_t added, writer_.Add(std::move(builder)));
@@ -455,8 +422,8 @@ class VisImporter {
     record.name = node.row.name;
     record.parent = IndexIn(node.parent);
     record.partner = is_golden ? kNoNode : IndexIn(node.partner);
-    record.type = StoredTypeOf(node);
-    record.level = is_golden ? NodeLevel::kNone : NodeLevelOf(node);
+    record.type = StoredTypeOf(node.parent == kNowhere, node.row.type);
+    record.level = is_golden ? NodeLevel::kNone : NodeLevelOf(node.level);
     record.overflow = StoredOverflowOf(node.row.overflow_level);
     record.micro_step = static_cast<int32_t>(node.row.micro_step);
     const std::vector<std::string> frames = maker.Frames();

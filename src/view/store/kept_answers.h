@@ -13,38 +13,46 @@
 
 namespace plumbline::view {
 
-// The last few values by key. What stands under one key has one type, that of who put it there.
-// Thread-safe.
+// Values by key, each of the type that its key has. What is asked for last stays, up to some number
+// of bytes. Thread-safe.
 class KeptAnswers {
  public:
-  // Null: not kept (any more).
+  explicit KeptAnswers(size_t most_bytes = size_t{64} << 20) : most_bytes_(most_bytes) {}
+
+  // Null: not kept, or not any more.
   template <class T>
   std::shared_ptr<const T> Find(std::string_view key) {
-    return std::static_pointer_cast<const T>(FindAny(key));
-  }
-  void Keep(std::string_view key, std::shared_ptr<const void> value) {
     const std::lock_guard lock(mutex_);
-    kept_.remove_if([&](const auto& entry) { return entry.first == key; });
-    kept_.emplace_front(std::string(key), std::move(value));
-    if (kept_.size() > kMost) kept_.pop_back();
-  }
-
- private:
-  // A page asks with one or two queries at a time; a bitmap of two million nodes has 250 KB.
-  static constexpr size_t kMost = 16;
-
-  std::shared_ptr<const void> FindAny(std::string_view key) {
-    const std::lock_guard lock(mutex_);
-    for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
-      if (entry->first != key) continue;
-      kept_.splice(kept_.begin(), kept_, entry);
-      return entry->second;
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+      if (entry->key != key) continue;
+      entries_.splice(entries_.begin(), entries_, entry);
+      return std::static_pointer_cast<const T>(entry->value);
     }
     return nullptr;
   }
 
+  // `bytes`: of the value, about; unsaid: some of the lists that a page asks for.
+  void Keep(std::string key, std::shared_ptr<const void> value, size_t bytes = size_t{4} << 20) {
+    const std::lock_guard lock(mutex_);
+    bytes += key.size();
+    bytes_ += bytes;
+    entries_.push_front({std::move(key), std::move(value), bytes});
+    for (; bytes_ > most_bytes_ && !entries_.empty(); entries_.pop_back()) {
+      bytes_ -= entries_.back().bytes;
+    }
+  }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const void> value;
+    size_t bytes;
+  };
+
+  const size_t most_bytes_;
   std::mutex mutex_;
-  std::list<std::pair<std::string, std::shared_ptr<const void>>> kept_;
+  std::list<Entry> entries_;  // the last one asked for in front
+  size_t bytes_ = 0;
 };
 
 }  // namespace plumbline::view

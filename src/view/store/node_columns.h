@@ -31,7 +31,6 @@ std::string_view StoredOverflowName(StoredOverflow overflow);  // "" for none
 // Stored; never renumber.
 enum class Direction : uint8_t { kNone, kForwardCall, kBackwardCall };
 inline constexpr size_t kDirections = 3;
-std::string_view DirectionName(Direction direction);  // "" for none
 
 // Bits of a node, as docs/design/viewer.md has them.
 namespace node_flag {

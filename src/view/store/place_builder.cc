@@ -75,13 +75,12 @@ struct PlaceBuilder::Impl {
   // Where details of the open block belong.
   std::vector<std::pair<std::pair<bool, uint32_t>, uint32_t>> pending;
 
-  void SetForm(bool is_golden, uint32_t node, const NodeDetail& detail) {
-    OwnColumns& own = data.Side(is_golden);
-    own.form[node] = data.forms.Add(FormOf(detail, is_golden));
-    const uint32_t other = own.partner[node];
-    OwnColumns& others = data.Side(!is_golden);
-    if (!is_golden && other < others.name.size()) {
-      others.form[other] = data.forms.Add(FormOf(detail, true));
+  // Data types and shapes of a node and of its counterpart, which has no detail of its own.
+  void SetForms(bool is_golden, uint32_t node, std::string_view own, std::string_view of_other) {
+    data.Side(is_golden).form[node] = data.forms.Add(own);
+    const uint32_t other = data.Side(is_golden).partner[node];
+    if (!is_golden && other < data.golden.name.size()) {
+      data.golden.form[other] = data.forms.Add(of_other);
     }
   }
 
@@ -90,15 +89,10 @@ struct PlaceBuilder::Impl {
     for (Result<PackedBlock>& packed : share.blocks) {
       numbers.push_back(data.AddBlock(std::move(packed)));
     }
-    OwnColumns& own = data.Side(is_golden);
-    OwnColumns& others = data.Side(!is_golden);
     for (const DetailShare::Placed& at : share.placed) {
-      own.detail[at.node] = DetailAt(numbers[at.block], at.offset);
-      own.form[at.node] = data.forms.Add(share.forms[is_golden ? at.golden_form : at.target_form]);
-      const uint32_t other = own.partner[at.node];
-      if (!is_golden && other < others.name.size()) {
-        others.form[other] = data.forms.Add(share.forms[at.golden_form]);
-      }
+      data.Side(is_golden).detail[at.node] = DetailAt(numbers[at.block], at.offset);
+      const std::string_view golden = share.forms[at.golden_form];
+      SetForms(is_golden, at.node, is_golden ? golden : share.forms[at.target_form], golden);
     }
   }
 
@@ -112,13 +106,12 @@ struct PlaceBuilder::Impl {
   }
 
   void Add(bool is_golden, uint32_t node, const NodeDetail& detail) {
-    SetForm(is_golden, node, detail);
+    SetForms(is_golden, node, FormOf(detail, is_golden), FormOf(detail, true));
     pending.push_back({{is_golden, node}, block.Add(detail)});
     if (block.is_full()) Close();
   }
 };
 
-PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank) : PlaceBuilder(step, rank, {}) {}
 PlaceBuilder::PlaceBuilder(int64_t step, int64_t rank, BlockSink sink)
     : impl_(std::make_unique<Impl>()) {
   PlaceData& data = impl_->data;

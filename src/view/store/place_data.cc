@@ -111,20 +111,33 @@ std::string_view OperationOf(std::string_view name) {
   }
 }
 
+StoredType StoredTypeOf(bool is_root, vis::NodeType type) {
+  if (is_root) return StoredType::kRoot;
+  if (type == vis::NodeType::kApi) return StoredType::kApi;
+  if (type == vis::NodeType::kFused) return StoredType::kFused;
+  return type == vis::NodeType::kCollection ? StoredType::kGroup : StoredType::kModule;
+}
+
+NodeLevel NodeLevelOf(std::optional<vis::Level> level) {
+  constexpr NodeLevel kLevels[] = {NodeLevel::kPass, NodeLevel::kWarning, NodeLevel::kError};
+  return level ? kLevels[static_cast<size_t>(*level)] : NodeLevel::kNone;
+}
+
+StoredOverflow StoredOverflowOf(std::string_view name) {
+  for (const StoredOverflow overflow :
+       {StoredOverflow::kMedium, StoredOverflow::kHigh, StoredOverflow::kCritical}) {
+    if (name == StoredOverflowName(overflow)) return overflow;
+  }
+  return StoredOverflow::kNone;
+}
+
 int SeverityOf(NodeLevel level) {
   static constexpr int kSeverities[kNodeLevels] = {0, 1, 3, 4, 2};
   return kSeverities[static_cast<size_t>(level)];
 }
 
 uint32_t PlaceData::AddBlock(Result<PackedBlock> block) {
-  Result<uint32_t> number = static_cast<uint32_t>(blocks.size());
-  if (!block) {
-    number = block.error();
-  } else if (sink) {
-    number = sink(*block);
-  } else {
-    blocks.push_back(std::move(*block));
-  }
+  const Result<uint32_t> number = block ? sink(*block) : Result<uint32_t>(block.error());
   if (number) return *number;
   if (status) status = number.error();
   return 0;

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "formats/json/vis_record.h"
 #include "plumbline/result.h"
 #include "view/store/detail_block.h"
 #include "view/store/node_columns.h"
@@ -28,12 +30,10 @@ struct PlaceData {
   TextPool names, forms, operations;  // the first form and operation are empty
   TextPool frames;
   TextPool stacks;  // numbers of frames, four bytes each; the first is empty
-  // Blocks of the details, or whoever has them: then their numbers are the file's.
-  std::vector<PackedBlock> blocks;
-  BlockSink sink;
-  Status status;  // of the blocks
+  BlockSink sink;   // numbers blocks of details as the file has them
+  Status status;    // of the blocks
 
-  // Keeps a block or gives it to the sink; its number. A failure is kept in `status`.
+  // A failure is kept in `status`.
   uint32_t AddBlock(Result<PackedBlock> block);
 
   [[nodiscard]] OwnColumns& Side(bool is_golden) { return is_golden ? golden : target; }
@@ -46,6 +46,11 @@ struct PlaceData {
 Direction DirectionOf(std::string_view name);
 // "linear" of "Functional.linear.0.forward", "Linear" of "Module.fc.Linear.forward.0".
 std::string_view OperationOf(std::string_view name);
+
+// What files for viewers and trees call so.
+StoredType StoredTypeOf(bool is_root, vis::NodeType type);
+NodeLevel NodeLevelOf(std::optional<vis::Level> level);
+StoredOverflow StoredOverflowOf(std::string_view name);
 
 // How bad a level is: none, pass, unmatched, warning, error.
 int SeverityOf(NodeLevel level);

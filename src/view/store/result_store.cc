@@ -10,6 +10,7 @@
 #include "base/file/file.h"
 #include "base/memory/bytes.h"
 #include "base/process/parallel.h"
+#include "base/text/json_members.h"
 #include "view/store/detail_block.h"
 #include "view/store/name_index.h"
 #include "view/store/store_format.h"
@@ -275,11 +276,6 @@ std::string_view StoredOverflowName(StoredOverflow overflow) {
   return kNames[static_cast<size_t>(overflow)];
 }
 
-std::string_view DirectionName(Direction direction) {
-  static constexpr std::string_view kNames[kDirections] = {"", "forward", "backward"};
-  return kNames[static_cast<size_t>(direction)];
-}
-
 std::string_view StoredRoleName(StoredRole role) {
   static constexpr std::string_view kNames[kStoredRoles] = {"send", "receive", "send_receive"};
   return kNames[static_cast<size_t>(role)];
@@ -298,6 +294,21 @@ Result<std::shared_ptr<const ResultStore>> ResultStore::Open(const std::string& 
 
 std::string_view ResultStore::etag() const { return impl_->etag; }
 const json::Value& ResultStore::facts() const { return impl_->facts; }
+const json::Value& ResultStore::PlaceFacts(size_t place) const {
+  static const json::Value kNone;
+  const json::Value::List& list = json::ListAt(facts(), "places");
+  return place < list.size() ? list[place] : kNone;
+}
+std::optional<uint32_t> ResultStore::FirstCall(int64_t place) const {
+  const json::Value* const first = facts().Find("first");
+  if (place < 0 && (first == nullptr || first->Find("place") == nullptr)) return std::nullopt;
+  const size_t at = place < 0 ? json::NaturalAt(*first, "place") : static_cast<size_t>(place);
+  const std::string_view name =
+      place < 0 ? json::TextAt(*first, "name") : json::TextAt(PlaceFacts(at), "first");
+  if (name.empty()) return std::nullopt;
+  const std::optional<uint32_t> target = Find(at, false, name);
+  return target ? target : Find(at, true, name);
+}
 std::span<const StorePlace> ResultStore::places() const { return impl_->places; }
 const NodeColumns& ResultStore::nodes() const { return impl_->columns; }
 uint32_t ResultStore::size() const { return impl_->count(); }
@@ -406,16 +417,13 @@ Result<StoredFiles> FindValueFiles(const ResultStore& store, uint32_t node,
   if (found == detail.values.end()) {
     return Error(ErrorCode::kNotFound, fmt::format("{}: has no value {}", store.Name(node), value));
   }
-  const json::Value* const places = store.facts().Find("places");
-  const json::Value::List* const list = places == nullptr ? nullptr : places->AsList();
-  const size_t place = store.PlaceOf(node);
+  const json::Value& facts = store.PlaceFacts(store.PlaceOf(node));
   StoredFiles files;
   const auto find = [&](const std::optional<ValueSide>& side, std::string_view key,
                         std::optional<StoredFile>& file) {
-    if (!side || side->data_name.empty() || list == nullptr || place >= list->size()) return;
-    const json::Value* const directory = (*list)[place].Find(key);
-    const std::string* const text = directory == nullptr ? nullptr : directory->AsText();
-    if (text != nullptr && !text->empty()) file = {*text, std::string(side->data_name)};
+    const std::string_view directory = json::TextAt(facts, key);
+    if (!side || side->data_name.empty() || directory.empty()) return;
+    file = {std::string(directory), std::string(side->data_name)};
   };
   find(found->target, "target_tensors", files.target);
   find(found->golden, "golden_tensors", files.golden);

@@ -61,6 +61,9 @@ class ResultStore {
   [[nodiscard]] std::string_view etag() const;
   // One JSON object: what a page asks as `meta` but for the places' numbers.
   [[nodiscard]] const json::Value& facts() const;
+  [[nodiscard]] const json::Value& PlaceFacts(size_t place) const;  // null: there are none
+  // The call that is named of one place or, below zero, of all.
+  [[nodiscard]] std::optional<uint32_t> FirstCall(int64_t place) const;
   [[nodiscard]] std::span<const StorePlace> places() const;
   [[nodiscard]] const NodeColumns& nodes() const;
   [[nodiscard]] uint32_t size() const;  // nodes

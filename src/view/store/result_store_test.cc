@@ -132,7 +132,7 @@ TEST(ResultStore, NumbersKeepTheirBitsBesideThoseOfTheOtherSide) {
       0.1,  0.1 + 1e-17, std::nextafter(0.1, 1), 0.5, -0.5, INFINITY, NAN, 1e300,
       -0.0, 0.0,         0.1 * (1 + 1e-8),       3};
   auto writer = StoreWriter::Create(directory.Path("s"));
-  PlaceBuilder place(0, 0);
+  PlaceBuilder place = writer->Begin(0, 0);
   place.AddNode(false, {.name = "DefaultModel", .partner = 0, .type = StoredType::kRoot});
   place.AddNode(true, {.name = "DefaultModel", .type = StoredType::kRoot});
   NodeDetail detail;
@@ -192,7 +192,7 @@ TEST(StoreWriter, OfSeveralWritersNothingIsLeftWithoutFinish) {
   const testing::TestDirectory directory;
   {
     auto writer = StoreWriter::Create(directory.Path("store"));
-    PlaceBuilder place(0, 0);
+    PlaceBuilder place = writer->Begin(0, 0);
     place.AddNode(false, {.name = "DefaultModel", .type = StoredType::kRoot});
     ASSERT_TRUE(writer->Add(std::move(place)));
   }

@@ -52,8 +52,7 @@ class RandomResult {
     auto writer = StoreWriter::Create(path());
     std::vector<json::Value> facts(places, json::Value::Object());
     for (size_t i = 0; i < places; ++i) {
-      PlaceBuilder place = i % 2 == 0 ? writer->Begin(0, static_cast<int64_t>(i))
-                                      : PlaceBuilder(0, static_cast<int64_t>(i));
+      PlaceBuilder place = writer->Begin(0, static_cast<int64_t>(i));
       Fill(i, count, place);
       EXPECT_TRUE(writer->Add(std::move(place)));
     }

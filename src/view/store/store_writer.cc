@@ -111,7 +111,6 @@ struct StoreWriter::Impl {
   Status Take(PlaceData& place) {
     PL_TRY(place.status);
     place.Complete();
-    PL_TRY(WriteBlocks(place));
     const std::vector<uint32_t> name_numbers = AddAll(place.names, names);
     const std::vector<uint32_t> form_numbers = AddAll(place.forms, forms);
     const std::vector<uint32_t> operation_numbers = AddAll(place.operations, operations);
@@ -125,20 +124,6 @@ struct StoreWriter::Impl {
     for (TextPool* pool :
          {&place.names, &place.forms, &place.operations, &place.frames, &place.stacks}) {
       pool->Clear();
-    }
-    return {};
-  }
-
-  // The details of a place that is replaced stay in the file, where nobody finds them.
-  Status WriteBlocks(PlaceData& place) {
-    if (place.sink) return {};
-    const auto first = static_cast<uint32_t>(blocks.size());
-    for (const PackedBlock& block : place.blocks) PL_TRY(WriteBlock(block));
-    place.blocks = {};
-    for (OwnColumns* side : {&place.target, &place.golden}) {
-      for (uint64_t& detail : side->detail) {
-        if (detail != kNoDetail) detail += DetailAt(first, 0);
-      }
     }
     return {};
   }

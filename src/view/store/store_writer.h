@@ -43,13 +43,10 @@ struct NodeRecord {
   uint32_t stack = 0;  // of PlaceBuilder::AddStack()
 };
 
-// One rank of one step while it is made. Move-only; single-threaded, but several may be made at
-// once.
+// One rank of one step while it is made, of StoreWriter::Begin(). Move-only; single-threaded, but
+// several may be made at once.
 class PlaceBuilder {
  public:
-  // Keeps the details in memory until the place is added; StoreWriter::Begin() makes one that does
-  // not.
-  PlaceBuilder(int64_t step, int64_t rank);
   PlaceBuilder(PlaceBuilder&&) noexcept;
   PlaceBuilder& operator=(PlaceBuilder&&) noexcept;
   ~PlaceBuilder();

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -74,14 +74,13 @@ std::vector<std::string> WordsOf(const Asked& asked, std::string_view name) {
 Result<std::vector<int64_t>> IntegersOf(const Asked& asked, std::string_view name) {
   std::vector<int64_t> numbers;
   for (const std::string& word : WordsOf(asked, name)) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc() || end != word.data() + word.size()) {
+    const std::optional<int64_t> number = ParseInteger(word);
+    if (!number) {
       return Error(
           ErrorCode::kInvalidArgument,
           fmt::format("{}: expected whole numbers by comma, got '{}'", name, word.substr(0, 40)));
     }
-    numbers.push_back(number);
+    numbers.push_back(*number);
   }
   return numbers;
 }
@@ -103,16 +102,13 @@ Result<std::optional<TrendColumn>> OtherColumn(const Asked& asked) {
 }
 
 void AddTarget(const TrendTarget& target, JsonAnswer& out) {
-  out.Open('[');
-  out.Integer(target.id);
-  out.Text(target.name);
-  out.Integer(target.vpp_stage);
-  out.Integer(target.micro_step);
-  out.Close(']');
+  out.Open('[').Integer(target.id).Text(target.name).Integer(target.vpp_stage);
+  out.Integer(target.micro_step).Close(']');
 }
 
-void AddNumber(const TrendNumber& number, JsonAnswer& out) {
-  number ? out.Number(*number) : out.Null();
+// That as a value.
+auto Shown(const TrendTarget& target, JsonAnswer& out) {
+  return [&] { AddTarget(target, out); };
 }
 
 // ---- meta ----
@@ -121,11 +117,7 @@ void AddTags(const std::vector<TrendTag>& tags, JsonAnswer& out) {
   std::map<std::string, std::vector<std::string>> by_category;
   for (const TrendTag& tag : tags) by_category[tag.category].push_back(tag.name);
   out.Key("tags").Open('{');
-  for (const auto& [category, names] : by_category) {
-    out.Key(category).Open('[');
-    for (const std::string& name : names) out.Text(name);
-    out.Close(']');
-  }
+  for (const auto& [category, names] : by_category) out.Members(category, names);
   out.Close('}');
 }
 
@@ -134,31 +126,18 @@ Status AddTargets(const Asked& asked, int64_t metric, JsonAnswer& out) {
   PL_TRY_ASSIGN(const uint64_t limit, NaturalOf(asked, "limit", 100, kMostTargets));
   PL_TRY_ASSIGN(const TargetPage page,
                 asked.reader.Targets(FilterOf(asked, metric), offset, limit));
-  out.Key("targets").Open('{');
-  out.Key("total").Integer(page.total);
-  out.Key("offset").Integer(offset);
-  out.Key("rows").Open('[');
-  for (const TrendTarget& target : page.targets) AddTarget(target, out);
-  out.Close(']');
-  out.Close('}');
+  out.Key("targets").Open('{').Members("total", page.total, "offset", offset).Key("rows");
+  out.List(page.targets, [&](const TrendTarget& target) { AddTarget(target, out); }).Close('}');
   return {};
 }
 
 Status AnswerMeta(const Asked& asked, JsonAnswer& out) {
   const TrendContents& contents = asked.reader.contents();
-  out.Key("metrics").Open('[');
-  for (const TrendMetric& metric : contents.metrics) {
-    out.Open('{');
-    out.Key("name").Text(metric.name);
-    out.Key("statistics").Open('[');
-    for (const std::string& statistic : metric.statistics) out.Text(statistic);
-    out.Close(']');
-    out.Close('}');
-  }
-  out.Close(']');
-  out.Key("ranks").Integers(std::span<const int64_t>(contents.ranks));
-  out.Key("steps").Integers(std::span<const int64_t>(contents.steps));
-  out.Key("exact_steps").Truth(contents.has_exact_steps);
+  out.Key("metrics").List(contents.metrics, [&](const TrendMetric& metric) {
+    out.Object("name", metric.name, "statistics", metric.statistics);
+  });
+  out.Members("ranks", contents.ranks, "steps", contents.steps, "exact_steps",
+              contents.has_exact_steps);
   const std::string_view name = asked.parameters.Text("metric");
   const auto metric = std::ranges::find_if(
       contents.metrics, [&](const TrendMetric& each) { return name.empty() || each.name == name; });
@@ -346,15 +325,11 @@ Result<HeatMap> MakeHeat(const Asked& asked) {
 }
 
 void AddAxis(std::string_view name, const HeatAxis& axis, JsonAnswer& out) {
-  out.Key(name).Open('{');
-  out.Key("kind").Text(axis.kind);
-  out.Key("total").Integer(axis.total);
-  out.Key("offset").Integer(axis.offset);
+  out.Key(name).Open('{').Members("kind", axis.kind, "total", axis.total, "offset", axis.offset);
   out.Key("labels").Open('[');
   for (const int64_t number : axis.numbers) out.Integer(number);
   for (const TrendTarget& target : axis.targets) AddTarget(target, out);
-  out.Close(']');
-  out.Close('}');
+  out.Close(']').Close('}');
 }
 
 // What colours are chosen by.
@@ -376,16 +351,8 @@ void AddSpread(const std::vector<TrendNumber>& cells, JsonAnswer& out) {
   for (const TrendNumber& cell : cells) {
     if (cell && std::isfinite(*cell)) squares += (*cell - sum / count) * (*cell - sum / count);
   }
-  out.Key("min").Number(low);
-  out.Key("max").Number(high);
-  out.Key("mean").Number(sum / count);
-  out.Key("deviation").Number(std::sqrt(squares / count));
-}
-
-void AddTrendNotes(const std::vector<std::string>& notes, JsonAnswer& out) {
-  out.Key("notes").Open('[');
-  for (const std::string& note : notes) out.Text(note);
-  out.Close(']');
+  out.Members("min", low, "max", high, "mean", sum / count, "deviation",
+              std::sqrt(squares / count));
 }
 
 Status AnswerHeat(const Asked& asked, JsonAnswer& out) {
@@ -394,13 +361,11 @@ Status AnswerHeat(const Asked& asked, JsonAnswer& out) {
   AddAxis("y", map.y, out);
   out.Key("cells").Open('[');
   for (size_t y = 0; y < map.y.size(); ++y) {
-    out.Open('[');
-    for (size_t x = 0; x < map.x.size(); ++x) AddNumber(map.cells[y * map.x.size() + x], out);
-    out.Close(']');
+    out.Put(std::span(map.cells).subspan(y * map.x.size(), map.x.size()));
   }
   out.Close(']');
   AddSpread(map.cells, out);
-  AddTrendNotes(map.notes, out);
+  out.Members("notes", map.notes);
   return {};
 }
 
@@ -482,15 +447,8 @@ Result<SeriesValues> ReadSeries(const Asked& asked, const LineRequest& request,
 void AddSeries(const LineRequest& request, int64_t other, std::string_view side,
                const SeriesValues& values, JsonAnswer& out) {
   for (size_t k = 0; k < request.targets.size(); ++k) {
-    out.Open('{');
-    out.Key("target");
-    AddTarget(request.targets[k], out);
-    out.Key(request.is_along_step ? "rank" : "step").Integer(other);
-    out.Key("side").Text(side);
-    out.Key("values").Open('[');
-    for (const TrendNumber& value : values[k]) AddNumber(value, out);
-    out.Close(']');
-    out.Close('}');
+    out.Object("target", Shown(request.targets[k], out), request.is_along_step ? "rank" : "step",
+               other, "side", side, "values", values[k]);
   }
 }
 
@@ -500,9 +458,8 @@ Status AnswerLine(const Asked& asked, JsonAnswer& out) {
   PL_TRY_ASSIGN(const LineRequest request, LineOf(asked, column.metric));
   ValueSource source(asked, column, other);
   PL_TRY(source.Select(request.targets));
-  out.Key("along").Text(request.is_along_step ? "step" : "rank");
-  out.Key("x").Integers(std::span<const int64_t>(request.x));
-  out.Key("total").Integer(request.x_total);
+  out.Members("along", request.is_along_step ? "step" : "rank", "x", request.x, "total",
+              request.x_total);
   out.Key("series").Open('[');
   for (const int64_t at : request.others) {
     PL_TRY_ASSIGN(const SeriesValues own, ReadSeries(asked, request, source, at, false));
@@ -511,14 +468,13 @@ Status AnswerLine(const Asked& asked, JsonAnswer& out) {
     PL_TRY_ASSIGN(const SeriesValues others, ReadSeries(asked, request, source, at, true));
     AddSeries(request, at, "against", others, out);
   }
-  out.Close(']');
-  out.Key("series_total").Integer(request.series_total);
+  out.Close(']').Members("series_total", request.series_total);
   std::vector<std::string> notes;
   const size_t shown = request.targets.size() * request.others.size();
   if (shown < request.series_total) {
     notes.push_back(fmt::format("{} of {} series are shown", shown, request.series_total));
   }
-  AddTrendNotes(notes, out);
+  out.Members("notes", notes);
   return {};
 }
 
@@ -571,16 +527,9 @@ Result<FoundAlerts> FindAlerts(const Asked& asked, const TrendColumn& column, si
 
 Status AddAlert(const Asked& asked, const PlacedAlert& placed, JsonAnswer& out) {
   PL_TRY_ASSIGN(const TrendTarget target, TargetOf(asked, placed.target));
-  out.Open('{');
-  out.Key("target");
-  AddTarget(target, out);
-  out.Key("rank").Integer(placed.rank);
-  out.Key("step").Integer(placed.step);
-  out.Key("kind").Text(TrendAlertName(placed.alert.kind));
-  out.Key("value").Number(placed.alert.value);
-  out.Key("z").Number(placed.alert.z);
-  out.Key("ratio").Number(placed.alert.ratio);
-  out.Close('}');
+  const TrendAlert& alert = placed.alert;
+  out.Object("target", Shown(target, out), "rank", placed.rank, "step", placed.step, "kind",
+             TrendAlertName(alert.kind), "value", alert.value, "z", alert.z, "ratio", alert.ratio);
   return {};
 }
 
@@ -590,8 +539,7 @@ Status AnswerAlerts(const Asked& asked, JsonAnswer& out) {
   PL_TRY_ASSIGN(const uint64_t offset, NaturalOf(asked, "offset", 0, kLargest));
   PL_TRY_ASSIGN(const uint64_t limit, NaturalOf(asked, "limit", 100, kMostTargets));
   PL_TRY_ASSIGN(const FoundAlerts found, FindAlerts(asked, column, static_cast<size_t>(window)));
-  out.Key("rule").Text(TrendRule(static_cast<size_t>(window)));
-  out.Key("total").Integer(found.total);
+  out.Members("rule", TrendRule(static_cast<size_t>(window)), "total", found.total);
   out.Key("alerts").Open('[');
   for (size_t i = offset; i < found.kept.size() && i - offset < limit; ++i) {
     PL_TRY(AddAlert(asked, found.kept[i], out));
@@ -605,8 +553,6 @@ constexpr std::array<AnswerTrend, kTrendQuestions.size()> kTrendAnswers = {
     &AnswerMeta, &AnswerHeat, &AnswerLine, &AnswerAlerts};
 
 }  // namespace
-
-std::span<const std::string_view> TrendQuestions() { return kTrendQuestions; }
 
 Result<std::string> TrendAnswer(const TrendDb& database, std::string_view question,
                                 const Parameters& parameters, const TrendContext& context) {

@@ -29,7 +29,6 @@
 #define PLUMBLINE_VIEW_TRENDS_TREND_ANSWERS_H_
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -55,9 +54,6 @@ class TrendDb {
   explicit TrendDb(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// "meta", "heat", "line", "alerts".
-std::span<const std::string_view> TrendQuestions();
 
 struct TrendContext {
   const TrendDb* against = nullptr;  // that the parameter `against` names; null: none

@@ -15,8 +15,7 @@ namespace plumbline::view {
 namespace {
 
 constexpr int kDroppedBits = 49;  // of a double: what lies below exponent and three bits
-constexpr size_t kBinsPerOctave = 8;
-constexpr size_t kUlpBins = 65;  // bit widths of 64-bit distances
+constexpr size_t kUlpBins = 65;   // bit widths of 64-bit distances
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace

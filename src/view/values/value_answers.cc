@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -161,18 +161,9 @@ class ValuePasses {
 
 // ---- pieces of answers ----
 
-void AddSideHead(const ValueFile& side, JsonAnswer& out) {
-  out.Key("dtype").Text(InfoOf(side.dtype()).name);
-  out.Key("shape").Integers(std::span<const int64_t>(side.sizes()));
-}
-
 void AddCounts(const Distribution& of, JsonAnswer& out) {
-  out.Key("elements").Integer(of.elements);
-  out.Key("nan").Integer(of.nan);
-  out.Key("inf").Integer(of.inf);
-  out.Key("minus_inf").Integer(of.minus_inf);
-  out.Key("zero").Integer(of.zero);
-  out.Key("subnormal").Integer(of.subnormal);
+  out.Members("elements", of.elements, "nan", of.nan, "inf", of.inf, "minus_inf", of.minus_inf,
+              "zero", of.zero, "subnormal", of.subnormal);
 }
 
 void AddMoments(const Distribution& of, JsonAnswer& out) {
@@ -180,11 +171,8 @@ void AddMoments(const Distribution& of, JsonAnswer& out) {
     for (const char* name : {"min", "max", "mean", "norm", "quantiles"}) out.Key(name).Null();
     return;
   }
-  out.Key("min").Number(of.min);
-  out.Key("max").Number(of.max);
-  out.Key("mean").Number(of.mean);
-  out.Key("norm").Number(of.norm);
-  out.Key("quantiles").Numbers(of.quantiles);
+  out.Members("min", of.min, "max", of.max, "mean", of.mean, "norm", of.norm, "quantiles",
+              of.quantiles);
 }
 
 // "target" and "golden": null, or what `add` makes of a side, in an object.
@@ -197,14 +185,11 @@ Status AddSides(const OpenValue& value, const Add& add, JsonAnswer& out) {
       out.Null();
       continue;
     }
-    out.Open('{');
-    AddSideHead(*side, out);
+    out.Open('{').Members("dtype", InfoOf(side->dtype()).name, "shape", side->sizes());
     PL_TRY(add(of_target, *side));
     out.Close('}');
   }
-  out.Key("notes").Open('[');
-  for (const std::string& note : value.notes) out.Text(note);
-  out.Close(']');
+  out.Members("notes", value.notes);
   return {};
 }
 
@@ -213,26 +198,19 @@ Status AddHeads(const OpenValue& value, JsonAnswer& out) {
       value, [](bool, const ValueFile&) -> Status { return {}; }, out);
 }
 
-void AddMetric(std::string_view name, const Metric& metric, JsonAnswer& out) {
-  out.Key(name);
-  const double* number = std::get_if<double>(&metric);
-  number == nullptr ? out.Null() : out.Number(*number);
-}
-
 void AddMetrics(const TensorMetrics& metrics, JsonAnswer& out) {
-  out.Open('{');
-  AddMetric("cosine", metrics.cosine, out);
-  AddMetric("max_abs_error", metrics.max_abs_error, out);
-  AddMetric("max_relative_error", metrics.max_relative_error, out);
-  AddMetric("below_thousandth_ratio", metrics.below_thousandth_ratio, out);
-  AddMetric("below_five_thousandths_ratio", metrics.below_five_thousandths_ratio, out);
-  AddMetric("euclidean_distance", metrics.euclidean_distance, out);
-  AddMetric("relative_l2", metrics.relative_l2, out);
-  AddMetric("max_ulp", metrics.max_ulp, out);
-  out.Key("element_count").Integer(metrics.element_count);
-  out.Key("mismatch_count").Integer(metrics.mismatch_count);
-  out.Key("golden_zero_mismatch_count").Integer(metrics.golden_zero_mismatch_count);
-  out.Close('}');
+  const auto number = [](const Metric& metric) {
+    const double* const held = std::get_if<double>(&metric);
+    return held == nullptr ? std::nullopt : std::optional(*held);
+  };
+  out.Object("cosine", number(metrics.cosine), "max_abs_error", number(metrics.max_abs_error),
+             "max_relative_error", number(metrics.max_relative_error), "below_thousandth_ratio",
+             number(metrics.below_thousandth_ratio), "below_five_thousandths_ratio",
+             number(metrics.below_five_thousandths_ratio), "euclidean_distance",
+             number(metrics.euclidean_distance), "relative_l2", number(metrics.relative_l2),
+             "max_ulp", number(metrics.max_ulp), "element_count", metrics.element_count,
+             "mismatch_count", metrics.mismatch_count, "golden_zero_mismatch_count",
+             metrics.golden_zero_mismatch_count);
 }
 
 // ---- stats ----
@@ -240,8 +218,7 @@ void AddMetrics(const TensorMetrics& metrics, JsonAnswer& out) {
 Status AddDifference(const ValuePasses& passes, JsonAnswer& out) {
   const OpenValue& value = passes.value();
   if (!value.is_comparable()) {
-    out.Key("difference").Null();
-    out.Key("metrics").Null();
+    out.Members("difference", nullptr, "metrics", nullptr);
     return {};
   }
   PL_TRY_ASSIGN(const auto difference, passes.Difference());
@@ -264,7 +241,7 @@ Status AnswerStats(const ValuePasses& passes, const Parameters&, JsonAnswer& out
     return {};
   };
   PL_TRY(AddSides(passes.value(), add, out));
-  out.Key("quantiles_at").Numbers(kQuantiles);
+  out.Members("quantiles_at", kQuantiles);
   return AddDifference(passes, out);
 }
 
@@ -291,51 +268,28 @@ Result<BinEdges> CommonEdges(const ValuePasses& passes, BinScale scale) {
   return low > high ? BinEdges() : EdgesBetween(low, high, scale);
 }
 
-void AddBins(std::string_view name, const OctaveCounts& counts, JsonAnswer& out) {
-  const OctaveCounts::Bins bins = counts.Condensed(kErrorBins);
-  out.Key(name).Open('{');
-  out.Key("edges").Numbers(bins.edges);
-  out.Key("counts").Integers(std::span<const uint64_t>(bins.counts));
-  out.Close('}');
-}
-
-void AddUlp(const std::vector<uint64_t>& ulp, JsonAnswer& out) {
-  out.Key("ulp");
-  if (ulp.empty()) {
-    out.Null();
-    return;
-  }
-  out.Open('{');
-  out.Key("edges").Open('[');
-  out.Integer(0);
-  for (size_t k = 0; k < ulp.size(); ++k) out.Number(std::ldexp(1.0, static_cast<int>(k)));
-  out.Close(']');
-  out.Key("counts").Integers(std::span<const uint64_t>(ulp));
-  out.Close('}');
-}
-
 void AddErrors(const ErrorCounts& errors, JsonAnswer& out) {
-  out.Open('{');
-  out.Key("nonfinite").Integer(errors.nonfinite);
-  out.Key("nonfinite_mismatch").Integer(errors.nonfinite_mismatch);
-  out.Key("equal").Integer(errors.equal);
-  out.Key("relative_infinite").Integer(errors.relative_infinite);
-  AddBins("absolute", errors.absolute, out);
-  AddBins("relative", errors.relative, out);
-  AddUlp(errors.ulp, out);
-  out.Key("deciles").Open('[');
-  for (const DecileErrors& decile : errors.deciles) {
-    out.Open('{');
-    out.Key("low").Number(decile.low);
-    out.Key("high").Number(decile.high);
-    out.Key("count").Integer(decile.count);
-    const auto count = static_cast<double>(std::max<uint64_t>(decile.count, 1));
-    out.Key("absolute_mean").Number(decile.absolute_sum / count);
-    out.Key("absolute_max").Number(decile.absolute_max);
-    out.Key("relative_max").Number(decile.relative_max);
-    out.Close('}');
+  const auto bins = [&](const OctaveCounts& counts) {
+    return [&out, condensed = counts.Condensed(kErrorBins)] {
+      out.Object("edges", condensed.edges, "counts", condensed.counts);
+    };
+  };
+  std::vector<double> ulp_edges = {0};
+  for (size_t k = 0; k < errors.ulp.size(); ++k) {
+    ulp_edges.push_back(std::ldexp(1.0, static_cast<int>(k)));
   }
-  out.Close(']');
+  out.Open('{').Members("nonfinite", errors.nonfinite, "nonfinite_mismatch",
+                        errors.nonfinite_mismatch, "equal", errors.equal, "relative_infinite",
+                        errors.relative_infinite, "absolute", bins(errors.absolute), "relative",
+                        bins(errors.relative));
+  out.Key("ulp");
+  errors.ulp.empty() ? out.Null() : out.Object("edges", ulp_edges, "counts", errors.ulp);
+  out.Key("deciles").List(errors.deciles, [&](const DecileErrors& decile) {
+    const auto count = static_cast<double>(std::max<uint64_t>(decile.count, 1));
+    out.Object("low", decile.low, "high", decile.high, "count", decile.count, "absolute_mean",
+               decile.absolute_sum / count, "absolute_max", decile.absolute_max, "relative_max",
+               decile.relative_max);
+  });
   out.Close('}');
 }
 
@@ -350,12 +304,11 @@ Status AnswerHistogram(const ValuePasses& passes, const Parameters& parameters, 
       PL_TRY_ASSIGN(counts,
                     CountBins(ElementReader(side.view()), *distribution, edges, passes.cancel()));
     }
-    out.Key("counts").Integers(std::span<const uint64_t>(counts));
+    out.Members("counts", counts);
     return {};
   };
   PL_TRY(AddSides(passes.value(), add, out));
-  out.Key("scale").Text(scale == BinScale::kLinear ? "linear" : "symlog");
-  out.Key("edges").Numbers(edges);
+  out.Members("scale", scale == BinScale::kLinear ? "linear" : "symlog", "edges", edges);
   out.Key("errors");
   if (!passes.value().is_comparable()) {
     out.Null();
@@ -373,13 +326,6 @@ Error Faulty(std::string_view name, std::string_view expected, std::string_view 
                fmt::format("{}: expected {}, got '{}'", name, expected, got.substr(0, 40)));
 }
 
-std::optional<int64_t> WholeNumber(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // Numbers by comma, each from 0 to below `limit_of(position)`; an empty text has none.
 template <class LimitOf>
 Result<std::vector<int64_t>> NumberList(std::string_view name, std::string_view text,
@@ -387,7 +333,7 @@ Result<std::vector<int64_t>> NumberList(std::string_view name, std::string_view 
   std::vector<int64_t> numbers;
   if (text.empty()) return numbers;
   for (const std::string_view part : SplitAt(text, ',')) {
-    const std::optional<int64_t> number = WholeNumber(part);
+    const std::optional<int64_t> number = ParseInteger(part);
     const int64_t limit = limit_of(numbers.size());
     if (!number || *number < 0 || *number >= limit) {
       return Faulty(name, fmt::format("whole numbers by comma, the next below {}", limit), part);
@@ -436,8 +382,8 @@ Result<IndexRange> RangeOf(const Parameters& parameters, std::string_view name, 
   if (text.empty()) return IndexRange{0, size};
   const size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
-    const auto begin = WholeNumber(text.substr(0, colon));
-    const auto end = WholeNumber(text.substr(colon + 1));
+    const auto begin = ParseInteger(text.substr(0, colon));
+    const auto end = ParseInteger(text.substr(colon + 1));
     if (begin && end && *begin >= 0 && *begin < *end && *end <= size) {
       return IndexRange{*begin, *end};
     }
@@ -486,33 +432,32 @@ void AddPlane(const Plane& plane, JsonAnswer& out) {
   out.Key("axes").Open('[');
   if (plane.row_axis) out.Integer(*plane.row_axis);
   if (plane.column_axis) out.Integer(*plane.column_axis);
-  out.Close(']');
-  out.Key("fixed").Open('[');
+  out.Close(']').Key("fixed").Open('[');
   for (size_t d = 0; d < plane.at.size(); ++d) {
     if (d != plane.row_axis && d != plane.column_axis) out.Integer(plane.at[d]);
   }
-  out.Close(']');
-  out.Key("rows").Integers(std::span<const int64_t>(std::array{plane.rows.begin, plane.rows.end}));
-  out.Key("columns").Integers(
-      std::span<const int64_t>(std::array{plane.columns.begin, plane.columns.end}));
+  out.Close(']').Members("rows", std::array{plane.rows.begin, plane.rows.end}, "columns",
+                         std::array{plane.columns.begin, plane.columns.end});
 }
 
 void AddCells(const PooledPlane& pooled, bool is_difference, JsonAnswer& out) {
-  out.Key("width").Integer(pooled.width);
-  out.Key("height").Integer(pooled.height);
-  out.Key("is_exact").Truth(pooled.is_exact);
-  out.Key("pooling").Text(pooled.is_exact ? "none" : is_difference ? "largest" : "mean");
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double cell : pooled.cells) {
     if (!std::isfinite(cell)) continue;
     low = std::min(low, cell);
     high = std::max(high, cell);
   }
-  low > high ? out.Key("min").Null() : out.Key("min").Number(low);
-  low > high ? out.Key("max").Null() : out.Key("max").Number(high);
+  const bool is_any = low <= high;
+  out.Members("width", pooled.width, "height", pooled.height, "is_exact", pooled.is_exact,
+              "pooling",
+              pooled.is_exact ? "none"
+              : is_difference ? "largest"
+                              : "mean",
+              "min", is_any ? std::optional(low) : std::nullopt, "max",
+              is_any ? std::optional(high) : std::nullopt);
   out.Key("cells").Open('[');
   for (size_t row = 0; row < pooled.height; ++row) {
-    out.Numbers(std::span(pooled.cells).subspan(row * pooled.width, pooled.width));
+    out.Put(std::span(pooled.cells).subspan(row * pooled.width, pooled.width));
   }
   out.Close(']');
 }
@@ -545,10 +490,7 @@ void AddElement(const ElementReader& reader, uint64_t index, JsonAnswer& out) {
   const std::byte* at = reader.Raw(index, 1, scratch.data());
   VisitElement(reader.dtype(), at, [&](auto value, auto... imaginary) {
     if constexpr (sizeof...(imaginary) > 0) {
-      out.Open('[');
-      out.Number(static_cast<double>(value));
-      (out.Number(static_cast<double>(imaginary)), ...);
-      out.Close(']');
+      out.Put(std::array{static_cast<double>(value), static_cast<double>(imaginary)...});
     } else if constexpr (std::is_same_v<decltype(value), bool>) {
       out.Integer(value ? 1 : 0);
     } else if constexpr (std::is_integral_v<decltype(value)>) {
@@ -566,7 +508,7 @@ void AddIndex(uint64_t flat, const Shape& sizes, JsonAnswer& out) {
     index[d] = static_cast<int64_t>(flat % size);
     flat /= size;
   }
-  out.Key("index").Integers(std::span<const int64_t>(index));
+  out.Members("index", index);
 }
 
 void AddWorst(const OpenValue& value, uint64_t flat, JsonAnswer& out) {
@@ -585,8 +527,8 @@ void AddWorst(const OpenValue& value, uint64_t flat, JsonAnswer& out) {
     ElementPair pair;
     PairReader(value.target->view(), value.golden->view())
         .Read(flat, 1, &pair.target, &pair.golden, &pair.difference);
-    out.Key("difference").Number(pair.difference);
-    out.Key("relative").Number(std::fabs(pair.difference) / std::fabs(pair.golden));
+    out.Members("difference", pair.difference, "relative",
+                std::fabs(pair.difference) / std::fabs(pair.golden));
   }
   out.Close('}');
 }
@@ -613,28 +555,12 @@ Status AnswerTopk(const ValuePasses& passes, const Parameters& parameters, JsonA
       WorstElements(value.sides(), by == "relative" ? WorstBy::kRelative : WorstBy::kAbsolute,
                     static_cast<size_t>(count), passes.cancel()));
   PL_TRY(AddHeads(value, out));
-  out.Key("by").Text(by.empty() ? "absolute" : by);
-  out.Key("worst").Open('[');
-  for (const uint64_t index : worst) AddWorst(value, index, out);
-  out.Close(']');
+  out.Members("by", by.empty() ? "absolute" : by).Key("worst");
+  out.List(worst, [&](uint64_t index) { AddWorst(value, index, out); });
   return {};
 }
 
 // ---- profile ----
-
-template <class Member>
-void AddColumn(std::string_view name, const std::vector<AxisCell>& cells, Member AxisCell::*member,
-               JsonAnswer& out) {
-  out.Key(name).Open('[');
-  for (const AxisCell& cell : cells) {
-    if constexpr (std::is_integral_v<Member>) {
-      out.Integer(cell.*member);
-    } else {
-      out.Number(cell.*member);
-    }
-  }
-  out.Close(']');
-}
 
 Status AnswerProfile(const ValuePasses& passes, const Parameters& parameters, JsonAnswer& out) {
   const OpenValue& value = passes.value();
@@ -652,20 +578,20 @@ Status AnswerProfile(const ValuePasses& passes, const Parameters& parameters, Js
                 ProfileAxis(value.sides(), static_cast<size_t>(axis), static_cast<size_t>(width),
                             passes.cancel()));
   PL_TRY(AddHeads(value, out));
-  out.Key("axis").Integer(axis);
   const int64_t length = shape[static_cast<size_t>(axis)];
-  out.Key("length").Integer(length);
-  out.Key("begins").Open('[');
+  out.Members("axis", axis, "length", length).Key("begins").Open('[');
   for (size_t k = 0; k < cells.size(); ++k) out.Integer(ShareBegin(length, cells.size(), k));
   out.Close(']');
-  AddColumn("elements", cells, &AxisCell::elements, out);
-  AddColumn("nonfinite", cells, &AxisCell::nonfinite, out);
-  AddColumn("absolute_max", cells, &AxisCell::absolute_max, out);
-  AddColumn("relative_max", cells, &AxisCell::relative_max, out);
-  AddColumn("target_mean", cells, &AxisCell::target_mean, out);
-  AddColumn("golden_mean", cells, &AxisCell::golden_mean, out);
-  AddColumn("target_norm", cells, &AxisCell::target_norm, out);
-  AddColumn("golden_norm", cells, &AxisCell::golden_norm, out);
+  const auto column = [&](auto AxisCell::*member) {
+    return [&out, &cells, member] {
+      out.List(cells, [&](const AxisCell& cell) { out.Put(cell.*member); });
+    };
+  };
+  out.Members("elements", column(&AxisCell::elements), "nonfinite", column(&AxisCell::nonfinite),
+              "absolute_max", column(&AxisCell::absolute_max), "relative_max",
+              column(&AxisCell::relative_max), "target_mean", column(&AxisCell::target_mean),
+              "golden_mean", column(&AxisCell::golden_mean), "target_norm",
+              column(&AxisCell::target_norm), "golden_norm", column(&AxisCell::golden_norm));
   return {};
 }
 
@@ -684,8 +610,6 @@ std::string ParametersKey(std::string_view what, const Parameters& parameters) {
 }
 
 }  // namespace
-
-std::span<const std::string_view> ValueQuestions() { return kValueQuestions; }
 
 Result<std::string> ValueAnswer(const ValueFiles& files, std::string_view what,
                                 const Parameters& parameters, const ValueContext& context) {

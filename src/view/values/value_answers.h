@@ -34,25 +34,21 @@
 #ifndef PLUMBLINE_VIEW_VALUES_VALUE_ANSWERS_H_
 #define PLUMBLINE_VIEW_VALUES_VALUE_ANSWERS_H_
 
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "plumbline/result.h"
 #include "view/query/parameters.h"
-#include "view/values/value_cache.h"
+#include "view/store/kept_answers.h"
 #include "view/values/value_file.h"
 
 namespace plumbline::view {
 
 // What an answer may use besides; all may be null.
 struct ValueContext {
-  ValueCache* cache = nullptr;
+  KeptAnswers* cache = nullptr;
   CancelFlag cancel = nullptr;
 };
-
-// The values of `what`: "stats", "histogram", "slice", "topk", "profile".
-std::span<const std::string_view> ValueQuestions();
 
 // Reads mapped files run by run, on the threads of the caller's arena: memory does not grow with
 // the tensors. Thread-safe. kInvalidArgument for faulty parameters; kNotFound where neither side

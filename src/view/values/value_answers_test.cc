@@ -122,8 +122,8 @@ TEST(ValueAnswers, ASetFlagStopsEveryPass) {
   EXPECT_EQ(ProfileAxis(sides, 0, 3, &cancel).error().message(), "cancelled");
 }
 
-TEST(ValueCache, WhatIsAskedForLastStays) {
-  ValueCache cache(300);
+TEST(KeptAnswers, WhatIsAskedForLastStays) {
+  KeptAnswers cache(300);
   for (const char* key : {"a", "b"}) cache.Keep(key, std::make_shared<const int>(1), 100);
   EXPECT_NE(cache.Find<int>("a"), nullptr);
   cache.Keep("c", std::make_shared<const int>(1), 100);

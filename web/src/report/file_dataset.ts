@@ -37,7 +37,7 @@ export class FileDataset implements LocalDataset {
   readonly meta: Meta;
   readonly nodeCount: number;
   readonly first: readonly { readonly id: number; readonly kind: FirstRow["kind"]; readonly why: string }[];
-  readonly firstOrder = "time";
+  readonly firstOrder = "what is named as communication between ranks tells, the rest by step, rank and call";
   readonly #packed: readonly PackedPart[];
   // The first id of each side: of the target of place p at 2p, of golden at 2p + 1.
   readonly #begins: readonly number[];
@@ -331,9 +331,11 @@ export class FileDataset implements LocalDataset {
     ];
   }
 
-  // The answer, then calls that are wrong though their inputs are right, then what has no counterpart,
-  // then what only inherits; each in the order of steps, ranks and calls.
+  // The answer, what other ranks name, then calls that are wrong though their inputs are right, then what
+  // has no counterpart, then what only inherits; each in the order of steps, ranks and calls.
   #makeFirst(): { id: number; kind: FirstRow["kind"]; why: string }[] {
+    const named = this.meta.first;
+    const origins = this.head.overview?.origins.map((rank) => this.placeOfRank(rank)) ?? [];
     const kinds: Record<FirstRow["kind"], { id: number; why: string }[]> = { first: [], source: [], mismatch: [], carrier: [] };
     this.parts.forEach((part, place) => {
       const answer = part.data.header.first_wrong_call;
@@ -342,14 +344,15 @@ export class FileDataset implements LocalDataset {
         const id = this.idOfCall(place, call);
         const unmatched = part.unmatchedText(call);
         if (id < 0) continue;
-        if (answer && (flags & FLAG.first) !== 0 && part.callName(call) === answer.name) kinds.first.push({ id, why: answer.what });
+        if (id === named?.id && part.callName(call) === named.name) kinds.first.push({ id, why: named.what });
+        else if (answer && (flags & FLAG.first) !== 0 && part.callName(call) === answer.name) kinds.first.push({ id, why: answer.what });
         else if ((flags & FLAG.source) !== 0) kinds.source.push({ id, why: unmatched === "" ? whyWrong(part, call) : part.reasonText(unmatched) });
         else if ((flags & FLAG.carrier) !== 0) kinds.carrier.push({ id, why: whyWrong(part, call) });
         else if (unmatched !== "") kinds.mismatch.push({ id, why: part.reasonText(unmatched) });
       }
     });
-    const isAnswer = ({ id }: { id: number }): boolean => id === this.meta.first?.id;
-    kinds.first.sort((a, b) => Number(isAnswer(b)) - Number(isAnswer(a)));
+    const turn = ({ id }: { id: number }): number => (id === named?.id ? NONE : origins.indexOf(this.placeOf(id)) >>> 0); // none: last
+    kinds.first.sort((a, b) => turn(a) - turn(b));
     return (["first", "source", "mismatch", "carrier"] as const).flatMap((kind) => kinds[kind].map((row) => ({ ...row, kind })));
   }
 }
