@@ -107,6 +107,12 @@ def steps_of(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> tu
     return root / f"step{steps[case.name]}", root / f"step{steps['golden-' + case.training]}"
 
 
+def pairs_of(work: Path, task: str) -> dict[str, tuple[Path, Path]]:
+    """By the name of a case, of what evaluate() recorded."""
+    steps = {world: record(work, world) for world in {case.world for case in CASES}}
+    return {case.name: steps_of(work, task, case, steps[case.world]) for case in CASES}
+
+
 def compare(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> RankAnswer:
     """The answer of `plumb compare` over all ranks."""
     target, golden = steps_of(work, task, case, steps)

@@ -96,9 +96,9 @@ JsonAnswer& JsonAnswer::Put(const T& value) {
   } else if constexpr (requires { value.has_value(); }) {
     return value ? Put(*value) : Null();
   } else if constexpr (requires { value.index(); }) {
-    return std::visit([this](const auto& held) -> JsonAnswer& { return Put(held); }, value);
+    return std::visit([this](const auto& held) -> JsonAnswer& { return this->Put(held); }, value);
   } else {
-    return List(value, [this](const auto& element) { Put(element); });
+    return List(value, [this](const auto& element) { this->Put(element); });
   }
 }
 
