@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "base/text/text_parts.h"
 
 namespace plumbline::view {
 
@@ -10,12 +10,8 @@ Result<int64_t> Parameters::Number(std::string_view name, int64_t missing, int64
                                    int64_t highest) const {
   const std::string_view text = Text(name);
   if (text.empty()) return missing;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= lowest &&
-      number <= highest) {
-    return number;
-  }
+  const std::optional<int64_t> number = ParseInteger(text);
+  if (number && *number >= lowest && *number <= highest) return *number;
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: expected a whole number from {} to {}, got '{}'", name, lowest,
                            highest, text.substr(0, 40)));

@@ -232,13 +232,12 @@ class QueryParser {
       term.texts.push_back(named.field == QueryField::kDType ? PlainDType(word)
                                                              : std::string(word));
     } else if (named.form == Form::kNumbers) {
-      int64_t number = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-      if (error != std::errc() || end != word.data() + word.size()) {
+      const std::optional<int64_t> number = ParseInteger(word);
+      if (!number) {
         return Fail(at,
                     fmt::format("{}: expected whole numbers, got {}", named.word, Quoted(word)));
       }
-      term.numbers.push_back(number);
+      term.numbers.push_back(*number);
     } else {
       const auto choice = std::ranges::find(named.choices, word, &Choice::word);
       if (choice == named.choices.end()) {

@@ -479,14 +479,12 @@ Result<Distribution> NarrowDistribution(const ElementReader& reader, CancelFlag 
   return result;
 }
 
-bool FitsFloat(DType dtype) { return dtype == DType::kFloat32; }
-
 }  // namespace
 
 Result<Distribution> DistributionOf(const ElementReader& reader, CancelFlag cancel) {
   if (InfoOf(reader.dtype()).size_bytes <= 2) return NarrowDistribution(reader, cancel);
   const NumberSource source{
-      reader.elements(), SmallestNormal(reader.dtype()), FitsFloat(reader.dtype()), true,
+      reader.elements(), SmallestNormal(reader.dtype()), reader.dtype() == DType::kFloat32, true,
       [&](size_t first, size_t count, double* out) { reader.Read(first, count, out); }};
   return WidePasses(source, cancel).Run();
 }
