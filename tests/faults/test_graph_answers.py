@@ -18,13 +18,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from evaluate import PLUMB, TASKS, Pair, folder_of, record, write_statistics  # noqa: E402
-from served_first import first_of, viewer  # noqa: E402
+from served_first import first_in_files, first_of, viewer  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 MOST = 40
 TOP = "Module.model.Model.forward.0"
-FIRST_ROWS = HERE.parent.parent / "web" / "tools" / "first_rows.mjs"
 SAID = ("name", "item", "cause", "what")
 Answer = dict[str, Any] | None  # SAID of the first wrong call; None: there is none
 _NAMES = """
@@ -107,9 +106,9 @@ def test_the_viewer_says_what_compare_says(pairs: list[Pair], task: str, tmp_pat
             [page] = (place / "compared").glob("*.html")
             pages.append(page.rename(tmp_path / f"{pair.name}.html"))
             shutil.rmtree(place)
-    in_pages = said("node", FIRST_ROWS, *pages)
-    for (name, expected), shown in zip(named.items(), in_pages, strict=True):
-        if answer_of(shown["row"], shown["first"]) != expected:
-            different.append((name, "page", expected, shown))
+    for (name, expected), (row, meta) in zip(named.items(), first_in_files(pages), strict=True):
+        in_page = answer_of(row, meta["first"])
+        if in_page != expected:
+            different.append((name, "page", expected, in_page))
     assert not different
     assert sum(answer is not None for answer in named.values()) > MOST // 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from counted import alarms_of, assert_causes, faults_of, listed
+from evaluate import PLUMB
 from evaluate_ranks import RankAnswer, evaluate, pairs_of
-from served_first import first_of, viewer
+from served_first import first_in_files, first_of, viewer
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +50,24 @@ def test_rounding_raises_no_alarm(answers: list[RankAnswer], task: str) -> None:
 @pytest.mark.parametrize("task", ["tensor", "statistics"])
 def test_the_viewer_names_the_same(answers: list[RankAnswer], work: Path, task: str,
                                    tmp_path: Path) -> None:
-    different = []
     pairs = pairs_of(work, task)
+    asked = [answer for answer in answers if answer.task == task]
+    pages = [tmp_path / f"{answer.case}.html" for answer in asked]
+    for answer, page in zip(asked, pages, strict=True):
+        subprocess.run([PLUMB, "view", *pairs[answer.case], "--html", page], check=True,
+                       capture_output=True)
     with viewer(tmp_path, *next(iter(pairs.values())), "--root", work) as running:
-        for answer in (answer for answer in answers if answer.task == task):
-            row, meta = first_of(running, *pairs[answer.case])
-            first = meta["first"]
-            rank = meta["places"][first["place"]]["rank"] if first else None
-            shown = (row["name"], rank, first["cause"]) if first else ("", None, "")
-            is_named = row is not None and row["kind"] == "first"
-            if shown != (answer.named, answer.rank, answer.cause) or is_named != bool(first):
-                different.append((answer.case, answer.named, answer.rank, answer.cause, shown))
-    assert not different
+        served = [first_of(running, *pairs[answer.case]) for answer in asked]
+    for found in (served, first_in_files(pages)):
+        different = [(answer, row and row["name"], meta["first"])
+                     for answer, (row, meta) in zip(asked, found, strict=True)
+                     if shown(row, meta) != (answer.named, answer.rank, answer.cause)]
+        assert not different
+
+
+def shown(row: Any, meta: Any) -> tuple[str, int | None, str]:
+    """Call, rank and cause of what a page has on top."""
+    first = meta["first"]
+    if first is None or row is None or (row["kind"], row["id"]) != ("first", first["id"]):
+        return ("" if first is None else f"{first['name']} is not on top"), None, ""
+    return row["name"], meta["places"][first["place"]]["rank"], first["cause"]

@@ -1,6 +1,6 @@
 // What pages in one file answer to `first` and `meta`, by the code that runs in them:
 //   node web/tools/first_rows.mjs FILE.html...
-// prints a list with one {"row", "first"} per file; "row" is null where there is no row.
+// prints a list with one {"row", "meta"} per file; "row" is null where there is no row.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
@@ -18,7 +18,7 @@ async function answersOf(path) {
   const data = /<script type="application\/octet-stream" id="data">\n([^]*?)<\/script>/.exec(readFileSync(path, "utf8"))?.[1] ?? "";
   const api = valueOf(await FileApi.open(data));
   const [row] = valueOf(await api.first(FILE_DATASET, -1)).rows;
-  return { row: row ?? null, first: valueOf(await api.meta(FILE_DATASET)).first };
+  return { row: row ?? null, meta: valueOf(await api.meta(FILE_DATASET)) };
 }
 
 const answers = [];
