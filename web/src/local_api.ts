@@ -1,8 +1,9 @@
 // Answers questions from a dataset that is in the page's own memory: the data of a report, or a made
 // one. The answers are the JSON that a program would send, and are checked like it.
-import { JsonApi, type EventKind, type Parameters } from "./api";
+import { Api, type EventKind, type Parameters } from "./api";
 import { parseQuery, type ParsedQuery } from "./query";
 import { failure, success, type Result } from "./result";
+import { lowerBound } from "./tree";
 import type { FirstRow, Meta, NodeDetails, NodeRow, OverSteps, Side } from "./types";
 
 export type LocalDetails = Omit<NodeDetails, "row" | "partner_row" | "path">;
@@ -37,7 +38,7 @@ interface PlaceRange {
   readonly end: number;
 }
 
-export class LocalApi extends JsonApi {
+export class LocalApi extends Api {
   readonly isServed = false;
   readonly #data: LocalDataset;
   readonly #places: readonly PlaceRange[];
@@ -91,7 +92,7 @@ export class LocalApi extends JsonApi {
       case "find":
         return this.#find(p);
       case "first":
-        return this.#first(number(p("place"), -1));
+        return this.#first(p);
       case "flow":
         return this.#isNode(node) ? success({ rows: this.#table(this.#inOrder(node)) }) : noNode(node);
       case "over_steps":
@@ -250,10 +251,11 @@ export class LocalApi extends JsonApi {
     return success({ total: ids.length, rows: this.#table(ids.slice(from, from + limit)), cursor, error: null });
   }
 
-  #first(place: number): Result<unknown> {
-    const range = this.#places[place];
+  #first(p: (name: string) => string): Result<unknown> {
+    const range = this.#places[number(p("place"), -1)];
+    const offset = number(p("offset"), 0);
     const own = this.#data.first.filter(({ id }) => !range || (id >= range.target && id < range.end));
-    const rows = own.map(({ id, kind, why }) => {
+    const rows = own.slice(offset, offset + number(p("limit"), 100)).map(({ id, kind, why }) => {
       const row = this.#data.row(id);
       return [...FIELDS.map((field) => asJson(row[field])), kind, why];
     });
@@ -293,15 +295,5 @@ function jsonNumbers(value: unknown): unknown {
 
 // How many of the ascending `ids` lie in [from, to).
 function countInside(ids: Uint32Array, from: number, to: number): number {
-  const below = (limit: number): number => {
-    let low = 0;
-    let high = ids.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((ids[middle] ?? 0) < limit) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  return below(to) - below(from);
+  return lowerBound(ids, to) - lowerBound(ids, from);
 }

@@ -42,7 +42,7 @@ export function levelOfVerdict(verdict: string): Level {
   }
 }
 
-export const levelKey = (level: Level): TextKey => `level.${level}`;
+const levelKey = (level: Level): TextKey => `level.${level}`;
 export const overflowKey = (overflow: Overflow): TextKey => `overflow.${overflow}`;
 
 export function LevelMark(props: { readonly level: Level; readonly say: Say; readonly withWord?: boolean }) {

@@ -14,7 +14,7 @@ export interface QueryNode {
   readonly shapes: readonly string[];
 }
 
-export type Matcher = (node: QueryNode) => boolean;
+type Matcher = (node: QueryNode) => boolean;
 
 export interface ParsedQuery {
   readonly matches: Matcher;

@@ -15,7 +15,7 @@ export interface SessionEvents {
 }
 
 // What became of a name that was looked for.
-export type Selection = "exact" | "nearest" | "none";
+type Selection = "exact" | "nearest" | "none";
 
 export class Session {
   readonly api: Api;

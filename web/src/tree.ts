@@ -286,7 +286,7 @@ export class Tree {
 }
 
 // First position in the ascending `list` whose value is not below `value`.
-export function lowerBound(list: readonly number[], value: number): number {
+export function lowerBound(list: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = list.length;
   while (low < high) {

@@ -96,7 +96,7 @@ export function GoToName(props: {
     props.onSelect(row);
   };
   return (
-    <Dialog title={say("name.title")} say={say} onClose={props.onClose}>
+    <Dialog title={say("key.name")} say={say} onClose={props.onClose}>
       <div class="goto">
         <input type="search" autofocus spellcheck={false} placeholder={say("name.hint")} aria-label={say("name.hint")} value={text}
           role="combobox" list={undefined} aria-expanded={rows.length > 0} aria-controls="goto-list" aria-activedescendant={rows.length > 0 ? `goto-${at}` : ""}
@@ -109,7 +109,7 @@ export function GoToName(props: {
             }
             if (event.key === "Enter") choose(rows[at]);
           }} />
-        <ul id="goto-list" role="listbox" aria-label={say("name.title")}>
+        <ul id="goto-list" role="listbox" aria-label={say("key.name")}>
           {rows.map((row, i) => (
             <li key={row.id} id={`goto-${i}`} role="option" aria-selected={i === at} class={i === at ? "chosen" : ""} onClick={() => choose(row)}>
               <LevelMark level={row.level} say={say} /> <span class="dim">{say(`side.${session.sideOf(row.id)}`)}</span> <bdi class="mono">{row.name}</bdi>

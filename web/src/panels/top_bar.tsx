@@ -1,23 +1,21 @@
 // The top line: what is open, which step and rank, the query, and what holds for the whole page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Session } from "../session";
 import type { State } from "../state";
 import type { Say } from "../texts";
+import type { Context } from "../view";
 
 export type Theme = "auto" | "light" | "dark";
 
-export interface BarProps {
+interface BarProps {
   readonly say: Say;
   readonly state: State;
-  readonly session: Session | null;
+  readonly context: Context | null;
   readonly theme: Theme;
   readonly isServed: boolean;
-  readonly onGo: (change: Partial<State>) => void;
   readonly onList: () => void;
   readonly onTheme: () => void;
   readonly onLanguage: () => void;
   readonly onHelp: () => void;
-  readonly onShare: () => void;
   readonly onExport: () => void;
 }
 
@@ -72,7 +70,8 @@ function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault
 }
 
 export function TopBar(props: BarProps) {
-  const { say, state, session } = props;
+  const { say, state, context } = props;
+  const session = context?.session;
   const place = session?.placeInfo() ?? null;
   const fault = session?.hits?.error;
   return (
@@ -81,21 +80,21 @@ export function TopBar(props: BarProps) {
         <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M8 0v8M8 16l-3.2-5.5h6.4z" /></svg>
         {say("app.name")}
       </button>
-      {session && place && (
+      {context && session && place && (
         <>
-          <Choice label={say("bar.step")} value={place.step} options={session.meta.steps} onChoose={(step) => props.onGo({ step })} />
-          <Choice label={say("bar.rank")} value={place.rank} options={session.meta.ranks} onChoose={(rank) => props.onGo({ rank })} />
+          <Choice label={say("bar.step")} value={place.step} options={session.meta.steps} onChoose={(step) => context.go({ step })} />
+          <Choice label={say("bar.rank")} value={place.rank} options={session.meta.ranks} onChoose={(rank) => context.go({ rank })} />
           {place.micro_steps > 1 && (
             <Choice label={say("bar.ms")} value={state.ms} all={say("bar.all")}
-              options={Array.from({ length: place.micro_steps }, (_, i) => i)} onChoose={(ms) => props.onGo({ ms })} />
+              options={Array.from({ length: place.micro_steps }, (_, i) => i)} onChoose={(ms) => context.go({ ms })} />
           )}
           <QueryBox say={say} q={state.q} fault={fault ? say("hits.fault", fault.at + 1, fault.message) : ""}
-            onQuery={(q) => props.onGo({ q })} />
+            onQuery={(q) => context.go({ q })} />
         </>
       )}
       {!place && <span class="grow" />}
       <div class="tools">
-        {session && <button onClick={props.onShare} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
+        {context && <button onClick={() => context.copy(location.href, say("app.copied"))} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
         {session && <button onClick={props.onExport}>{say("bar.export")}</button>}
         <button onClick={props.onTheme} title={say("bar.theme", say(`bar.theme.${props.theme}`))} aria-label={say("bar.theme", say(`bar.theme.${props.theme}`))}>
           <span aria-hidden="true">{props.theme === "auto" ? "◐" : props.theme === "light" ? "☀" : "☾"}</span>

@@ -6,7 +6,7 @@ import type { Say } from "../texts";
 import { Canvas, type Sheet } from "./canvas";
 import { moveCursor } from "./grid";
 
-export interface BarsProps {
+interface BarsProps {
   readonly title: string;
   readonly up: readonly number[];
   readonly down?: readonly number[] | undefined;

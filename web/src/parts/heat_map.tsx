@@ -13,7 +13,7 @@ export interface Cell {
   readonly column: number;
 }
 
-export interface HeatProps {
+interface HeatProps {
   readonly title: string;
   readonly say: Say;
   readonly rows: number;
@@ -49,7 +49,7 @@ const TEXT_HEIGHT = 14;
 const SEPARATED = 18;
 
 // The end of a text that is too long: names differ there.
-export function fitEnd(pen: CanvasRenderingContext2D, text: string, room: number): string {
+function fitEnd(pen: CanvasRenderingContext2D, text: string, room: number): string {
   if (pen.measureText(text).width <= room) return text;
   let keep = Math.max(1, Math.floor((text.length * room) / pen.measureText(text).width));
   while (keep > 1 && pen.measureText(`…${text.slice(-keep)}`).width > room) keep--;

@@ -6,6 +6,7 @@ import type { Failure, Result } from "../result";
 import type { State } from "../state";
 import type { Say } from "../texts";
 import type { Context, View } from "../view";
+import { PlainTable } from "./table";
 
 export interface ViewProps {
   readonly context: Context;
@@ -154,15 +155,6 @@ export function Tabs(props: { label: string; value: string; choices: readonly Ch
 
 // A small table of texts and numbers, all of it in the page.
 export function Facts(props: { caption: string; head: readonly string[]; rows: readonly (readonly string[])[] }) {
-  return (
-    <table class="fact-table">
-      <caption>{props.caption}</caption>
-      <thead><tr>{props.head.map((text, i) => text === "" ? <td key={i} /> : <th key={i} scope="col">{text}</th>)}</tr></thead>
-      <tbody>
-        {props.rows.map((row, i) => (
-          <tr key={i}>{row.map((text, j) => j === 0 ? <th key={j} scope="row">{text}</th> : <td key={j}>{text}</td>)}</tr>
-        ))}
-      </tbody>
-    </table>
-  );
+  const columns = props.head.map((title, i) => ({ title, isNumber: i > 0, cell: (row: readonly string[]) => row[i] ?? "" }));
+  return <PlainTable class="fact-table" caption={props.caption} columns={columns} rows={props.rows} />;
 }

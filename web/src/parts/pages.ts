@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly rows: readonly T[];
 }
 
-export type AskPage<T> = (offset: number, limit: number) => Promise<Result<Page<T>>>;
+type AskPage<T> = (offset: number, limit: number) => Promise<Result<Page<T>>>;
 
 export class Pages<T> {
   // -1: not known yet.

@@ -5,7 +5,7 @@ import type { NodeRow } from "../types";
 
 // In units of the picture: pixels at zoom 1.
 export const CELL = { width: 168, height: 24, gap: 6 } as const;
-export const PADDING = 9;
+const PADDING = 9;
 export const TITLE = 24;
 const LEAST_WIDTH = 240;
 const LEAST_COLUMNS = 3;

@@ -9,9 +9,9 @@ import { CanvasPen, SvgPen } from "./graph_pen";
 
 // Of one animation frame, for both panes together.
 const SLICE_MS = 4;
-export const ZOOM = { least: 0.002, most: 6 } as const;
+const ZOOM = { least: 0.002, most: 6 } as const;
 
-export interface PaneEvents {
+interface PaneEvents {
   readonly moved: (from: GraphPane, before: Camera) => void;
   readonly select: (row: NodeRow) => void;
   readonly toggle: (row: NodeRow) => void;

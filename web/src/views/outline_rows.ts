@@ -3,7 +3,7 @@
 import { lowerBound, type Branch, type Tree } from "../tree";
 import type { NodeRow } from "../types";
 
-export interface OutlineRow {
+interface OutlineRow {
   // null: not loaded yet.
   readonly row: NodeRow | null;
   readonly parent: number;

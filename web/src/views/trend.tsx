@@ -367,7 +367,7 @@ function Alerts({ context, state, path, chosen, open, openNode }: AlertProps) {
   const columns: readonly Column<t.TrendAlert>[] = [
     { title: say("bar.step"), width: "6em", isNumber: true, cell: (alert) => alert.step },
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (alert) => alert.rank },
-    { title: say("trend.kind"), width: "9em", cell: (alert) => `! ${say(`trend.alert.${alert.kind}`)}` },
+    { title: say("open.column.kind"), width: "9em", cell: (alert) => `! ${say(`trend.alert.${alert.kind}`)}` },
     { title: say("value.value"), width: "9em", isNumber: true, cell: (alert) => formatNumber(alert.value) },
     { title: "z", width: "6em", isNumber: true, cell: (alert) => formatError(alert.z) },
     { title: say("trend.ratio"), width: "7em", isNumber: true, cell: (alert) => formatError(alert.ratio) },

@@ -100,7 +100,7 @@ function ErrorCounts({ say, state, context, use }: SectionProps) {
   return (
     <>
       <div class="bar-of-fields">
-        <Choose label={say("value.errors")} value={kind} choose={(key) => keep(context, state, { error: key })}
+        <Choose label={say("value.section.errors")} value={kind} choose={(key) => keep(context, state, { error: key })}
           choices={[{ key: "absolute", text: say("value.absolute") }, { key: "relative", text: say("value.relative") }]} />
       </div>
       <Answer asked={use("histogram", { scale: "symlog" }, v.histogram)} say={say}>
@@ -332,8 +332,8 @@ function channelCharts(value: v.Profile, say: Say): { readonly title: string; re
   const error = { label: say("value.absolute-max"), values: known(value.absolute_max), colour: "--error" };
   return [
     { title: say("value.channel-error"), lines: value.target && value.golden ? [error] : [] },
-    { title: say("value.channel-mean"), lines: sides(value.target_mean, value.golden_mean) },
-    { title: say("value.channel-norm"), lines: sides(value.target_norm, value.golden_norm) },
+    { title: say("details.column.mean"), lines: sides(value.target_mean, value.golden_mean) },
+    { title: say("details.column.norm"), lines: sides(value.target_norm, value.golden_norm) },
   ];
 }
 
