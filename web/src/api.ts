@@ -15,7 +15,7 @@ export interface ChildrenQuestion {
   readonly base?: string;
 }
 
-interface FindQuestion {
+export interface FindQuestion {
   readonly q: string;
   readonly place?: number;
   readonly side?: t.Side;

@@ -285,16 +285,21 @@ export class Tree {
   }
 }
 
-// First position in the ascending `list` whose value is not below `value`.
-export function lowerBound(list: ArrayLike<number>, value: number): number {
+// First of `count` positions that is not below what is looked for: those below come first.
+export function firstNot(count: number, isBelow: (at: number) => boolean): number {
   let low = 0;
-  let high = list.length;
+  let high = count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((list[middle] ?? 0) < value) low = middle + 1;
+    if (isBelow(middle)) low = middle + 1;
     else high = middle;
   }
   return low;
+}
+
+// First position in the ascending `list` whose value is not below `value`.
+export function lowerBound(list: ArrayLike<number>, value: number): number {
+  return firstNot(list.length, (at) => (list[at] ?? 0) < value);
 }
 
 function indexOf(list: readonly number[], value: number): number {
