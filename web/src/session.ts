@@ -34,6 +34,8 @@ export class Session {
   // Whether opening and selecting on one side does so on the other.
   isLinked = true;
   filter: TreeFilter = NO_FILTER;
+  // Grows whenever calls were matched by hand, or no longer are.
+  matched = 0;
   readonly #on: SessionEvents;
   #ticket = 0;
 

@@ -258,7 +258,7 @@ class Page {
     if (event.defaultPrevented || this.#dialog !== "" || isTyping(event)) return;
     const action = actionOf(event);
     const isButton = event.target instanceof HTMLElement && /^(BUTTON|SUMMARY|A)$/.test(event.target.tagName);
-    if (isButton && (event.key === "Enter" || event.key === " ") && !this.#viewRoot.contains(event.target)) return;
+    if (isButton && (event.key === "Enter" || event.key === " ")) return;
     const used = (action !== null && this.#act(action)) || this.#view?.key?.(event) === true;
     if (used) event.preventDefault();
   }
@@ -350,7 +350,9 @@ class Page {
   async #undo(session: Session): Promise<void> {
     const done = await this.#api.undo(session.dataset);
     this.#tell(done.ok ? this.#say("app.undone") : done.error.message);
-    if (done.ok) await this.#datasetsChanged();
+    if (!done.ok) return;
+    session.matched++;
+    await this.#datasetsChanged();
   }
 
   // --- Drawing

@@ -73,10 +73,10 @@ export function useAsked<T>(ask: () => Promise<Result<T>> | null, on: readonly u
   return answer;
 }
 
-// Counts the changes of what the program reports.
-export function useRedraw(): [number, () => void] {
-  const [count, setCount] = useState(0);
-  return [count, () => setCount((n) => n + 1)];
+// What draws a view anew once it has been told something.
+export function useRedraw(): () => void {
+  const [, setCount] = useState(0);
+  return () => setCount((n) => n + 1);
 }
 
 export function Trouble({ error, say }: { error: Failure; say: Say }) {

@@ -19,7 +19,7 @@ export function BaselineView({ context, state, keys }: ViewProps) {
   const datasets = useAsked(() => api.datasets(), []);
   const known = datasets.ok ? datasets.value.datasets : [];
   const others = known.filter(({ id, kind, state: is }) => id !== dataset && kind === "graph" && is === "ready");
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const counts = useRef<Baseline | null>(null);
   const pages = useMemo(() => new Pages<NodeRow>(async (offset, limit) => {
     if (base === "") return success({ total: 0, rows: [] });

@@ -13,7 +13,7 @@ const PAGE = 100;
 export function FirstView({ context, state, keys }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, selected, meta } = session;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   // Everything at once is the default: the first of all ranks is what one wants to see first.
   const isHere = state.extra["first"] === "here";
   const place = isHere ? session.place : -1;
@@ -45,7 +45,7 @@ export function FirstView({ context, state, keys }: ViewProps) {
       <div class="bar-of-fields">
         <h2>{say("first.title")}</h2>
         {meta.places.length > 1 && (
-          <Choose label="" value={isHere ? "here" : ""} choose={(first) => keep(context, state, { first })}
+          <Choose label={say("value.side")} value={isHere ? "here" : ""} choose={(first) => keep(context, state, { first })}
             choices={[{ key: "", text: say("first.everywhere") }, { key: "here", text: say("first.here") }]} />
         )}
         <span class="quiet">{say("first.hint")} {order.current !== "" && say("first.order", order.current)}</span>

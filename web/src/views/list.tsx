@@ -11,7 +11,7 @@ export function ListView({ context, state, keys }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, place, selected } = session;
   const q = state.q === "" ? "is:leaf" : state.q;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const hits = useMemo(
     () => new Hits(q, (cursor) => api.find(dataset, { q, place, side: state.side, cursor }), redraw), [dataset, place, q, state.side]);
   const { order, level, name, input, error } = nodeColumns(say, session);

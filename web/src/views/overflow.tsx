@@ -16,7 +16,7 @@ export function OverflowView({ context, state, keys }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, place } = session;
   const isSpread = state.extra["spread"] === "1";
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const lists = useMemo(() => {
     const found = (q: string): Hits => new Hits(q, (cursor) => api.find(dataset, { q, place, side: "target", cursor, order: "execution" }), redraw);
     return isSpread ? [found(ANY)] : GRADES.map((grade) => found(`overflow:${grade}`));

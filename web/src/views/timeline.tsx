@@ -96,7 +96,7 @@ function Ends({ context, call }: { context: Context; call: CommunicationCall }) 
 export function TimelineView({ context }: ViewProps) {
   const { say, session, api } = context;
   const step = session.placeInfo()?.step ?? 0;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
   const [chosen, setChosen] = useState<number | null>(null);
   const [ranks, setRanks] = useState<readonly number[]>([]);

@@ -130,7 +130,7 @@ function Charts(props: ChartProps) {
   const { context, state, meta, path } = props;
   const { api, say } = context;
   const chosen = chosenOf(props);
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
   const datasets = useAsked(() => api.datasets(), []);
   const others = datasets.ok ? datasets.value.datasets.filter(({ state: is }) => is === "ready") : [];
@@ -354,7 +354,7 @@ interface AlertProps extends ChartProps {
 
 function Alerts({ context, state, path, chosen, open, openNode }: AlertProps) {
   const { api, say } = context;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const rule = useRef("");
   const { tags = "", q = "" } = state.extra;
   const { metric, stat } = chosen;
