@@ -24,7 +24,6 @@ export function levelOfVerdict(verdict: string): Level {
   switch (verdict) {
     case "same":
     case "within noise":
-    case "within_noise":
     case "pass":
       return "pass";
     case "suspicious":
@@ -34,7 +33,6 @@ export function levelOfVerdict(verdict: string): Level {
     case "error":
       return "error";
     case "not comparable":
-    case "not_comparable":
     case "unmatched":
       return "unmatched";
     default:

@@ -11,13 +11,21 @@ import type { NodeRow, SourceText } from "../types";
 export function Dialog(props: { readonly title: string; readonly say: Say; readonly onClose: () => void; readonly children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
+  // At once: what a dialog tells of its closing by itself comes after the next key.
+  const close = (): void => {
+    dialog.current?.close();
+    props.onClose();
+  };
   return (
-    <dialog ref={dialog} aria-label={props.title} onClose={props.onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
+    <dialog ref={dialog} aria-label={props.title} onClick={(event) => event.target === dialog.current && close()}
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}>
       <div class="dialog">
         <div class="panel-head">
           <h2>{props.title}</h2>
-          <button class="close" aria-label={props.say("app.close")} onClick={() => dialog.current?.close()}>✕</button>
+          <button class="close" aria-label={props.say("app.close")} onClick={close}>✕</button>
         </div>
         {props.children}
       </div>

@@ -34,9 +34,8 @@ export function OpenPanel(props: OpenProps) {
                 {say(`open.state.${dataset.state}`)}
                 {dataset.state === "building" && ` ${Math.round(dataset.progress * 100)} %`}
               </span>
-              <span class="dim mono"><bdi>{dataset.target}</bdi></span>
-              {dataset.golden && <span class="dim mono"><bdi>{dataset.golden}</bdi></span>}
-              {dataset.error && <span class="bad">{dataset.error}</span>}
+              <span class="dim mono wide"><bdi>{dataset.target}</bdi>{dataset.golden && <> · <bdi>{dataset.golden}</bdi></>}</span>
+              {dataset.error && <span class="bad wide">{dataset.error}</span>}
             </button>
           </li>
         ))}

@@ -1,5 +1,6 @@
 // The top line: what is open, which step and rank, the query, and what holds for the whole page.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Choose, type Choice } from "../parts/kit";
 import type { State } from "../state";
 import type { Say } from "../texts";
 import type { Context } from "../view";
@@ -17,26 +18,6 @@ interface BarProps {
   readonly onLanguage: () => void;
   readonly onHelp: () => void;
   readonly onExport: () => void;
-}
-
-function Choice(props: {
-  readonly label: string;
-  readonly value: number;
-  readonly options: readonly number[];
-  readonly all?: string;
-  readonly onChoose: (value: number) => void;
-}) {
-  const { label, value, options, all, onChoose } = props;
-  return (
-    <label class="choice">
-      <span>{label}</span>
-      <select value={String(value)} disabled={options.length + (all ? 1 : 0) < 2}
-        onChange={(event) => onChoose(Number(event.currentTarget.value))}>
-        {all && <option value="-1">{all}</option>}
-        {options.map((option) => <option key={option} value={String(option)}>{option}</option>)}
-      </select>
-    </label>
-  );
 }
 
 // Asks while one writes, half a second after the last key, and at once with Enter.
@@ -69,6 +50,8 @@ function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault
   );
 }
 
+const numbers = (values: readonly number[]): readonly Choice[] => values.map((value) => ({ key: String(value), text: String(value) }));
+
 export function TopBar(props: BarProps) {
   const { say, state, context } = props;
   const session = context?.session;
@@ -82,11 +65,11 @@ export function TopBar(props: BarProps) {
       </button>
       {context && session && place && (
         <>
-          <Choice label={say("bar.step")} value={place.step} options={session.meta.steps} onChoose={(step) => context.go({ step })} />
-          <Choice label={say("bar.rank")} value={place.rank} options={session.meta.ranks} onChoose={(rank) => context.go({ rank })} />
+          <Choose label={say("bar.step")} value={String(place.step)} choices={numbers(session.meta.steps)} choose={(step) => context.go({ step: Number(step) })} />
+          <Choose label={say("bar.rank")} value={String(place.rank)} choices={numbers(session.meta.ranks)} choose={(rank) => context.go({ rank: Number(rank) })} />
           {place.micro_steps > 1 && (
-            <Choice label={say("bar.ms")} value={state.ms} all={say("bar.all")}
-              options={Array.from({ length: place.micro_steps }, (_, i) => i)} onChoose={(ms) => context.go({ ms })} />
+            <Choose label={say("bar.ms")} value={String(state.ms)} choose={(ms) => context.go({ ms: Number(ms) })}
+              choices={[{ key: "-1", text: say("bar.all") }, ...numbers([...Array(place.micro_steps).keys()])]} />
           )}
           <QueryBox say={say} q={state.q} fault={fault ? say("hits.fault", fault.at + 1, fault.message) : ""}
             onQuery={(q) => context.go({ q })} />

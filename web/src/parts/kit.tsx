@@ -83,6 +83,10 @@ export function Trouble({ error, say }: { error: Failure; say: Say }) {
   return <p class="trouble" role="alert">✕ {say("app.error", error.message)}</p>;
 }
 
+// What a program remarks on its answer.
+export const Notes = ({ notes }: { readonly notes: readonly string[] }) =>
+  notes.length === 0 ? null : <ul class="notes">{notes.map((note) => <li key={note}>! {note}</li>)}</ul>;
+
 // What has been asked for, or that it is under way, or why it did not come.
 export function Answer<T>(props: { asked: Asked<T>; say: Say; children: (value: T) => ComponentChild }) {
   const { asked, say, children } = props;
@@ -98,7 +102,7 @@ export interface Choice {
 export function Choose(props: { label: string; value: string; choices: readonly Choice[]; choose: (key: string) => void }) {
   return (
     <label class="field">{props.label}{" "}
-      <select value={props.value} onChange={(event) => props.choose(event.currentTarget.value)}>
+      <select value={props.value} disabled={props.choices.length < 2} onChange={(event) => props.choose(event.currentTarget.value)}>
         {props.choices.map(({ key, text }) => <option key={key} value={key}>{text}</option>)}
       </select>
     </label>

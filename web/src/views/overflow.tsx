@@ -50,7 +50,7 @@ export function OverflowView({ context, state, keys }: ViewProps) {
   return (
     <>
       <div class="bar-of-fields">
-        {summary && <span>{GRADES.map((grade) => `${OVERFLOW_SYMBOLS[grade]} ${formatCount(summary[grade])} ${say(`overflow.${grade}`)}`).join("   ")}</span>}
+        {summary && GRADES.map((grade) => <span key={grade}>{OVERFLOW_SYMBOLS[grade]} {formatCount(summary[grade])} {say(`overflow.${grade}`)}</span>)}
         <Check label={say("overflow.spread")} checked={isSpread} change={(on) => keep(context, state, { spread: on ? "1" : "" })} />
         {first && <button type="button" onClick={() => context.go({ view: "graph", colours: "overflow", q: ANY, node: first.name, side: "target" })}>{say("report.open-graph")}</button>}
       </div>

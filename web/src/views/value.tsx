@@ -8,7 +8,7 @@ import { Bars } from "../parts/bars";
 import { numberColour } from "../parts/colours";
 import { zoomed, type Range } from "../parts/grid";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
-import { Answer, Check, Choose, Facts, keep, Slider, Tabs, useAsked, type Asked, type ViewProps } from "../parts/kit";
+import { Answer, Check, Choose, Facts, keep, Notes, Slider, Tabs, useAsked, type Asked, type ViewProps } from "../parts/kit";
 import { LineChart, type Line } from "../parts/line_chart";
 import { scaleOf, symmetric, type ScaleKind } from "../parts/scale";
 import { Table, type Column } from "../parts/table";
@@ -28,9 +28,6 @@ interface SectionProps extends ViewProps {
   // Asks `what` of the value that is shown, again when `parameters` change.
   use<T>(what: string, parameters: Readonly<Record<string, string | number>>, answer: Decoder<T>): Asked<T>;
 }
-
-const Notes = ({ notes }: { notes: readonly string[] }) =>
-  notes.length === 0 ? null : <ul class="notes">{notes.map((note) => <li key={note}>! {note}</li>)}</ul>;
 
 function Counts({ say, state, context, use }: SectionProps) {
   const scale = state.extra["scale"] === "linear" ? "linear" : "symlog";
