@@ -8,9 +8,8 @@ const CALL = "Tensor.__mul__.5.forward";
 
 // One file out of the dialog that is open, by its button.
 async function written({ page, scratch }, hand, dialog, format) {
-  const before = await dialog.locator(".jobs a").count();
   await hand.press(dialog.getByRole("button", { name: format, exact: true }));
-  const link = dialog.locator(".jobs a").nth(before);
+  const link = dialog.locator(`.jobs a[download$=".${format.toLowerCase()}"]`);
   await link.waitFor();
   const [file] = await Promise.all([page.waitForEvent("download"), hand.press(link)]);
   const path = `${scratch}/export.${format.toLowerCase()}`;

@@ -19,6 +19,17 @@ export function worstOf(row: NodeRow): Level {
   return severity(row.worst) > severity(row.level) ? row.worst : row.level;
 }
 
+// In the order of plumbline::Verdict.
+export const VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"] as const;
+
+// A verdict as a word of the page's language; files of msprobe have others.
+export function verdictText(verdict: string, say: Say): string {
+  const at = VERDICTS.findIndex((known) => known === verdict);
+  return at < 0 ? verdict : say(verdictKey(at));
+}
+
+export const verdictKey = (verdict: number): TextKey => `verdict.${verdict === 0 || verdict === 1 || verdict === 2 || verdict === 3 ? verdict : 4}`;
+
 // The verdicts of plumb compare in terms of levels.
 export function levelOfVerdict(verdict: string): Level {
   switch (verdict) {

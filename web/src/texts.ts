@@ -55,6 +55,7 @@ const TEXTS = {
   "bar.views": ["Views", "视图"],
   "answer.first": ["First wrong call", "首个出错调用"],
   "answer.cause": ["cause: {0} ({1} confidence): {2}", "原因：{0}（置信度 {1}）：{2}"],
+  "answer.alone": ["One recording alone: nothing is compared.", "只有一份记录：未进行比较。"],
   "answer.open": ["Go there", "前往"],
   "answer.all": ["The whole answer", "完整结论"],
   "details.over-steps": ["{0} over the steps", "{0} 随步数"],

@@ -18,7 +18,7 @@ export function Answer({ context }: { readonly context: Context }) {
       <div class="answer-line">
         <LevelMark level={level} say={say} />
         <h1>
-          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={() => context.first()}><bdi>{line || say("app.name")}</bdi></button>
+          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={() => context.first()}><bdi>{line || say("answer.alone")}</bdi></button>
         </h1>
         {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (

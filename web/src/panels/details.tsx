@@ -1,7 +1,7 @@
 // What is known of the selected call: paired values, why they were judged as they were, the stack.
 import { useState } from "preact/hooks";
 import { cut, formatError, formatScalar, formatShape } from "../format";
-import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity } from "../marks";
+import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity, verdictText } from "../marks";
 import type { State } from "../state";
 import type { Say, TextKey } from "../texts";
 import { StepSparks } from "../views/node_trend";
@@ -196,7 +196,7 @@ function ValueRows(props: DetailsProps & { readonly value: ValuePair; readonly i
         </th>
         {isCompared && (
           <td rowSpan={rows} title={hints}>
-            <LevelMark level={level} say={say} /> {value.verdict}
+            <LevelMark level={level} say={say} /> {verdictText(value.verdict, say)}
             {value.reason_text && <div class="reason dim">{value.reason_text}</div>}
             {metrics.length > 0 && <Metrics metrics={metrics} say={say} />}
           </td>

@@ -24,8 +24,9 @@ interface HeatProps {
   readonly cursor: Cell | null;
   // 0xRRGGBB or GAP.
   colour(row: number, column: number): number;
-  // Drawn in cells that are large enough for it.
+  // Drawn in cells that are large enough for it; else what is brief.
   text(row: number, column: number): string;
+  readonly brief?: (row: number, column: number) => string;
   rowLabel(row: number): string;
   columnLabel(column: number): string;
   describe(row: number, column: number): string;
@@ -103,8 +104,8 @@ function drawTexts(sheet: Sheet, props: HeatProps, { left, across, down }: Layou
   pen.textBaseline = "middle";
   for (let r = down.from; r < down.to; r++) {
     for (let c = across.from; c < across.to; c++) {
-      const text = props.text(r, c);
-      if (text === "" || pen.measureText(text).width > across.size - 2) continue;
+      const text = [props.text(r, c), props.brief?.(r, c) ?? ""].find((each) => pen.measureText(each).width <= across.size - 6) ?? "";
+      if (text === "") continue;
       const colour = props.colour(r, c);
       pen.fillStyle = colour < 0 ? sheet.colour("--muted") : inkOn(colour);
       pen.fillText(text, left + (c - across.from + 0.5) * across.size, (r - down.from + 0.5) * down.size);

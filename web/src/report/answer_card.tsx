@@ -1,11 +1,11 @@
 // The answer of a report with its facts, and how many rows have which verdict.
 import { formatCount } from "../format";
+import { VERDICTS, verdictKey } from "../marks";
 import type { Say } from "../texts";
 import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
 import type { Certainty, FirstCall } from "./report_data";
-import { VERDICTS } from "./value_rows";
-import { levelOf, verdictKey } from "./verdict_mark";
+import { levelOf } from "./verdict_mark";
 
 export function AnswerCard(props: { readonly say: Say; readonly data: FileDataset; readonly part: Part }) {
   const { say, data, part } = props;

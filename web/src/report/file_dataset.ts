@@ -3,12 +3,13 @@
 import type { LocalDataset, LocalDetails } from "../local_api";
 import { decode, type Decoder } from "../decode";
 import { failure, success, type Result } from "../result";
+import { VERDICTS } from "../marks";
 import { lowerBound } from "../tree";
 import { FLAG, type FirstRow, type FirstWrong, type Level, type Meta, type NodeRow, type NodeType, type OverSteps, type Place, type Scalar, type Side } from "../types";
 import { linesOf, unpack, type PackedLine } from "./packed";
 import { Part, type SideNodes } from "./part";
 import { callData, endData, pageHead, partData, rowBlock, treeData, type FirstCall, type PageHead, type RankPlace } from "./report_data";
-import { isTensor, pairOf, rowsOf, VERDICTS, type ValueRow } from "./value_rows";
+import { isTensor, pairOf, rowsOf, type ValueRow } from "./value_rows";
 
 // Member of Meta.facts that tells that a page has a report.
 export const REPORT_FACT = "report";

@@ -1,5 +1,6 @@
 // The error of the calls along their order, and the calls around the first wrong one.
 import { formatError } from "../format";
+import { verdictKey } from "../marks";
 import { PlainTable, type Column } from "../parts/table";
 import type { Say } from "../texts";
 import type { Part } from "./part";
@@ -7,7 +8,7 @@ import { Plot, rangeOf, type Axis, type Scales } from "./plot";
 import { callNear } from "./ranks_card";
 import type { GrowthPoint } from "./report_data";
 import { NOT_COMPARABLE, type ValueRow } from "./value_rows";
-import { levelOf, VERDICT_COUNT, VerdictMark, verdictKey } from "./verdict_mark";
+import { levelOf, VerdictMark, VerdictMarks } from "./verdict_mark";
 
 interface GrowthProps {
   readonly say: Say;
@@ -33,7 +34,7 @@ export function GrowthCard(props: GrowthProps) {
         <h3>{say("report.growth-title")}</h3>
         {errors.length === 0 && <p class="dim">{say("report.growth-none")}</p>}
         <div class="legend">
-          {Array.from({ length: VERDICT_COUNT }, (_, i) => <VerdictMark key={i} verdict={i} say={say} />)}
+          <VerdictMarks say={say} />
           <span><span class="dash" />{say("report.explained-key")}</span>
           {others.length > 0 && <span><span class="other-key" />{say("report.others-key")}</span>}
         </div>

@@ -1,11 +1,12 @@
 // Several ranks or steps: a line for each, and where each goes wrong.
 import { formatCount, formatError } from "../format";
+import { verdictKey } from "../marks";
 import { PlainTable, type Column } from "../parts/table";
 import type { Say } from "../texts";
 import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
 import type { GrowthPoint, Overview, RankLine } from "./report_data";
-import { VERDICT_COUNT, VerdictMark, verdictKey, levelOf } from "./verdict_mark";
+import { levelOf, VerdictMarks } from "./verdict_mark";
 
 interface RanksProps {
   readonly say: Say;
@@ -79,7 +80,7 @@ function Strips(props: RanksProps) {
     <div class="report-card">
       <h3>{say("report.strips")}</h3>
       <div class="legend">
-        {Array.from({ length: VERDICT_COUNT }, (_, i) => <VerdictMark key={i} verdict={i} say={say} />)}
+        <VerdictMarks say={say} />
         <span><span class="bar-key" />{say("report.strip-first")}</span>
       </div>
       <svg class="report-plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={say("report.strips")}>

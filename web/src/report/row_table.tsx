@@ -1,12 +1,13 @@
 // All rows of a part that the page holds, filtered and sorted, and what is known of the chosen one.
 import { useMemo, useState } from "preact/hooks";
 import { formatCount, formatError, formatScalar } from "../format";
+import { VERDICTS } from "../marks";
 import { PlainTable, Table, type Column } from "../parts/table";
 import type { Scalar } from "../types";
 import type { Say, TextKey } from "../texts";
 import { StackList } from "./evidence_card";
 import type { Part } from "./part";
-import { bothOf, isTensor, METRICS, pairOf, ROLES, STATISTICS, VERDICTS, type ValueRow } from "./value_rows";
+import { bothOf, isTensor, METRICS, pairOf, ROLES, STATISTICS, type ValueRow } from "./value_rows";
 import { VerdictMark } from "./verdict_mark";
 
 interface RowTableProps {

@@ -1,11 +1,11 @@
 // Rows of a comparison as they stand in a page's data: one value of one call, of both sides.
 import { number, scalar } from "../decode";
+import { VERDICTS } from "../marks";
 import type { Scalar, ValuePair, ValueRole, ValueSide } from "../types";
 import type { Header, RowBlock } from "./report_data";
 
-// In the order of plumbline::ItemRole and plumbline::Verdict.
+// In the order of plumbline::ItemRole.
 export const ROLES: readonly ValueRole[] = ["input", "parameter", "output", "buffer", "gradient"];
-export const VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"] as const;
 export const NOT_COMPARABLE = 4;
 
 // Names of the metrics of each mode, in the order of the data.

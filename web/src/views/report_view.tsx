@@ -3,6 +3,7 @@
 import "../report/report.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { fileDataOf } from "../file_api";
+import { VERDICTS } from "../marks";
 import { useAsked, type ViewProps } from "../parts/kit";
 import { AnswerCard, Counts } from "../report/answer_card";
 import { EvidenceCard } from "../report/evidence_card";
@@ -12,7 +13,7 @@ import type { Part } from "../report/part";
 import { RanksCard } from "../report/ranks_card";
 import { RowTable } from "../report/row_table";
 import type { ValueRow } from "../report/value_rows";
-import { VerdictMark, VERDICT_COUNT } from "../report/verdict_mark";
+import { VerdictMark } from "../report/verdict_mark";
 import type { TextKey } from "../texts";
 import type { Context } from "../view";
 
@@ -94,7 +95,7 @@ function Notes({ context }: { readonly context: Context }) {
       <h2>{say("report.notes")}</h2>
       {notes.length > 0 && <><h3>{say("report.warnings")}</h3><ul class="notes">{notes.map((note) => <li key={note}><bdi>{note}</bdi></li>)}</ul></>}
       <dl class="report-words">
-        {Array.from({ length: VERDICT_COUNT }, (_, i) => (
+        {VERDICTS.map((_, i) => (
           <><dt><VerdictMark verdict={i} say={say} /></dt><dd>{say(`report.means.${i}` as TextKey)}</dd></>
         ))}
         <dt>{say("report.inherited")}</dt><dd>{say("report.means.inherited")}</dd>

@@ -242,6 +242,7 @@ function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
         move={({ row, column }) => setAt({ row: part(rows, row, height).from, column: part(columns, column, width).from })}
         colour={(row, column) => numberColour(cell(row, column), scale, ramp)}
         text={(row, column) => (value.is_exact || Number.isNaN(cell(row, column)) ? formatNumber(cell(row, column)) : "")}
+        brief={(row, column) => (value.is_exact ? formatShort(cell(row, column)) : "")}
         rowLabel={(row) => String(part(rows, row, height).from)} columnLabel={(column) => String(part(columns, column, width).from)}
         describe={(row, column) => `[${index(row, column)}] = ${formatNumber(cell(row, column))}`}
         open={() => around(0.5)} press={press}
