@@ -60,10 +60,11 @@ async function inOneLook(world, scheme, size) {
 
 async function ofPages(tests, more) {
   const faults = [];
-  for (const [name, page, body] of await tests(browser, facts, { ...more, faults })) await test(name, page, faults, body);
+  for (const [name, page, body] of await tests(browser, facts, { ...more, faults, atEnd })) await test(name, page, faults, body);
 }
 
 const browser = await launch();
+const atEnd = [];
 const facts = new Facts(plumb, recordings, scratch);
 const jobs = [
   ...SCHEMES.flatMap((scheme) => SIZES.map((size) => (world) => inOneLook(world, scheme, size))),
@@ -84,6 +85,7 @@ async function work(number) {
 try {
   await Promise.all(Array.from({ length: Number(options.workers) }, (_, i) => work(i)));
 } finally {
+  for (const end of atEnd) end();
   await browser.close();
   rmSync(scratch, { recursive: true, force: true });
 }
