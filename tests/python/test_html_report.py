@@ -416,7 +416,8 @@ LAYOUT = """(() => {
     plot: width(growth.querySelector("svg")),
     evidence: all(".report-cards > .report-card").map((card) =>
       [card.offsetTop, card.offsetHeight]),
-    cut: all(".around .mono, #report-rows .line > .cell:not(.number)").filter(isCut).map((node) => node.textContent),
+    cut: all(".around .mono, #report-rows .line > .cell:not(.number)").filter(isCut)
+      .map((node) => node.textContent),
     names: all(".around td:first-child").map((cell) => cell.innerText)};
 })()"""
 DETAILS = """(async () => {
