@@ -165,6 +165,7 @@ class GraphView implements View {
   }
 
   #fit(): void {
+    this.#isMoved = true;
     const zoom = Math.min(...this.#halves.map((half) => half.pane.fitCamera().zoom));
     for (const { pane } of this.#halves) {
       const camera = pane.fitCamera();
