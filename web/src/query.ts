@@ -16,7 +16,7 @@ export interface QueryNode {
 
 type Matcher = (node: QueryNode) => boolean;
 
-export interface ParsedQuery {
+interface ParsedQuery {
   readonly matches: Matcher;
   readonly error: QueryError | null;
 }
