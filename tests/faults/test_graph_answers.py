@@ -6,6 +6,7 @@ in that of a page in one file, and in the files of plumb graph.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,28 +18,32 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from evaluate import PLUMB, TASKS, Pair, folder_of, record, write_statistics  # noqa: E402
+from evaluate import (  # noqa: E402
+    PLUMB,
+    TASKS,
+    Pair,
+    folder_of,
+    listing,
+    record,
+    write_statistics,
+)
 from served_first import first_in_files, first_of, viewer  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 MOST = 40
 TOP = "Module.model.Model.forward.0"
+MODELS = ("plain", "plain_half", "conv")
 SAID = ("name", "item", "cause", "what")
 Answer = dict[str, Any] | None  # SAID of the first wrong call; None: there is none
-_NAMES = """
-import json
-import cases_conv, cases_plain
-print(json.dumps([case.name for case in cases_plain.CASES + cases_conv.CASES if case.culprits]))
-"""
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+def pairs(work: Path) -> list[Pair]:
     """Cases with a fault."""
-    names = json.loads(subprocess.run([sys.executable, "-W", "ignore", "-c", _NAMES], cwd=HERE,
-                                      check=True, capture_output=True, text=True).stdout)[:MOST]
-    found = record(tmp_path_factory.mktemp("graph_answers"), names)
+    names = [case["name"] for case in listing()
+             if case["model"] in MODELS and case["culprits"]][:MOST]
+    found = record(work, names)
     assert len(found) == len(names) == MOST
     return found
 
@@ -47,7 +52,8 @@ def with_tree(rank: Path, task: str, place: Path) -> Path:
     """A copy of a recording with all calls in one module: the suite records no modules."""
     if task == "statistics" and not folder_of(rank, task).exists():
         write_statistics(rank, folder_of(rank, task))
-    shutil.copytree(folder_of(rank, task), place)
+    shutil.copytree(folder_of(rank, task), place, copy_function=os.link,
+                    ignore=shutil.ignore_patterns("result", "construct.json"))
     calls: list[str] = list(json.loads((place / "dump.json").read_text())["data"])
     (place / "construct.json").write_text(json.dumps({**dict.fromkeys(calls, TOP), TOP: None}))
     return place

@@ -20,15 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where everything is recorded."""
-    return tmp_path_factory.mktemp("ranks")
-
-
-@pytest.fixture(scope="module")
 def answers(work: Path) -> list[RankAnswer]:
     """Of every case, with tensors and with statistics."""
-    return evaluate(work, [])
+    return evaluate(work / "ranks", [])
 
 
 @pytest.mark.parametrize("task", ["tensor", "statistics"])
@@ -50,7 +44,7 @@ def test_rounding_raises_no_alarm(answers: list[RankAnswer], task: str) -> None:
 @pytest.mark.parametrize("task", ["tensor", "statistics"])
 def test_the_viewer_names_the_same(answers: list[RankAnswer], work: Path, task: str,
                                    tmp_path: Path) -> None:
-    pairs = pairs_of(work, task)
+    pairs = pairs_of(work / "ranks", task)
     asked = [answer for answer in answers if answer.task == task]
     pages = [tmp_path / f"{answer.case}.html" for answer in asked]
     for answer, page in zip(asked, pages, strict=True):

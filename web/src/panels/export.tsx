@@ -7,7 +7,7 @@ import type { Say } from "../texts";
 import type { ExportFormat, Job } from "../types";
 import type { Picture } from "../view";
 
-export interface ExportProps {
+interface ExportProps {
   readonly say: Say;
   readonly session: Session;
   readonly state: State;

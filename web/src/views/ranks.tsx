@@ -18,7 +18,7 @@ export function placeLevel({ counts }: Place): Level {
   return counts.pass > 0 ? "pass" : "none";
 }
 
-export function placeText(place: Place, say: Say): string {
+function placeText(place: Place, say: Say): string {
   const { counts } = place;
   const parts: readonly (readonly [Level, number])[] = [
     ["error", counts.error], ["warning", counts.warning], ["unmatched", counts.unmatched_target + counts.unmatched_golden],
@@ -92,7 +92,7 @@ export function RanksView({ context, state }: ViewProps) {
   return (
     <>
       <div class="bar-of-fields">
-        <Choose label={say("ranks.show")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
+        <Choose label={say("value.side")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
           choices={[{ key: "steps", text: say("ranks.steps") }, { key: "ranks", text: say("ranks.one-step", step) }]} />
         {number("tp", tp)}{number("pp", pp)}
         <span class="quiet">{isOdd ? say("ranks.odd", world) : say("ranks.hint")}</span>
