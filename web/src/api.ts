@@ -60,7 +60,7 @@ export interface Api {
   unmatch(dataset: string, request: t.MatchRequest): Promise<Result<t.Matches>>;
   undo(dataset: string): Promise<Result<t.Matches>>;
   mapping(dataset: string): Promise<Result<t.Mapping>>;
-  export(dataset: string, format: t.ExportFormat, q: string, place: number): Promise<Result<string>>;
+  export(dataset: string, format: t.ExportFormat, what: Parameters): Promise<Result<string>>;
   jobs(): Promise<Result<readonly t.Job[]>>;
   cancel(job: string): Promise<Result<unknown>>;
 }
@@ -158,8 +158,8 @@ export abstract class JsonApi implements Api {
   mapping(dataset: string) {
     return this.ask(of(dataset, "mapping"), {}, d.mapping);
   }
-  async export(dataset: string, format: t.ExportFormat, q: string, place: number) {
-    const answer = await this.tell(of(dataset, "export"), { format, q, place }, d.startedJob);
+  async export(dataset: string, format: t.ExportFormat, what: Parameters) {
+    const answer = await this.tell(of(dataset, "export"), { format, ...what }, d.startedJob);
     return map(answer, (started) => started.job);
   }
   async jobs() {

@@ -12,7 +12,7 @@ import type { Failure, Result } from "./result";
 import type { Session } from "./session";
 import type { State } from "./state";
 import type { Say } from "./texts";
-import { isTrend } from "./trend_answers";
+import { isGraph } from "./dataset_kind";
 import type { Datasets, NodeRow } from "./types";
 import { viewsOf } from "./views";
 
@@ -83,7 +83,7 @@ function Opened(props: LayoutProps & { readonly session: Session }) {
   const hits = state.q !== "" ? session.hits : null;
   return (
     <>
-      {!isTrend(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
+      {isGraph(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
       <nav class="tabs" aria-label={say("bar.views")}>
         <div role="tablist" aria-label={say("bar.views")}>
           {viewsOf(session).map((kind) => (

@@ -1,5 +1,5 @@
 // The views, in the order of their tabs. A new view is one file in views/ and one line here.
-import { isTrend } from "./trend_answers";
+import { isGraph, kindOf } from "./dataset_kind";
 import type { Session } from "./session";
 import type { ViewKind } from "./view";
 import { FIRST_VIEW } from "./views/first_view";
@@ -13,5 +13,5 @@ const VIEWS: readonly ViewKind[] = [REPORT_VIEW, GRAPH_VIEW, OUTLINE_VIEW, LIST_
 
 // Those that have anything to show of a dataset.
 export function viewsOf({ meta, api }: Session): readonly ViewKind[] {
-  return VIEWS.filter((kind) => kind.appliesTo(meta, api.isServed) && (kind.key === "trend" || !isTrend(meta)));
+  return VIEWS.filter((kind) => kind.appliesTo(meta, api.isServed) && (isGraph(meta) || kind.key === kindOf(meta)));
 }

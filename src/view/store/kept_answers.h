@@ -17,6 +17,9 @@ namespace plumbline::view {
 // Thread-safe.
 class KeptAnswers {
  public:
+  // A page asks with one or two queries at a time; a bitmap of two million nodes has 250 KB.
+  explicit KeptAnswers(size_t most = 16) : most_(most) {}
+
   // Null: not kept (any more).
   template <class T>
   std::shared_ptr<const T> Find(std::string_view key) {
@@ -26,13 +29,10 @@ class KeptAnswers {
     const std::lock_guard lock(mutex_);
     kept_.remove_if([&](const auto& entry) { return entry.first == key; });
     kept_.emplace_front(std::string(key), std::move(value));
-    if (kept_.size() > kMost) kept_.pop_back();
+    if (kept_.size() > most_) kept_.pop_back();
   }
 
  private:
-  // A page asks with one or two queries at a time; a bitmap of two million nodes has 250 KB.
-  static constexpr size_t kMost = 16;
-
   std::shared_ptr<const void> FindAny(std::string_view key) {
     const std::lock_guard lock(mutex_);
     for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
@@ -43,6 +43,7 @@ class KeptAnswers {
     return nullptr;
   }
 
+  const size_t most_;
   std::mutex mutex_;
   std::list<std::pair<std::string, std::shared_ptr<const void>>> kept_;
 };
