@@ -185,8 +185,10 @@ class Page {
     const isNew = now !== undefined && now.etag !== this.#session?.meta.etag;
     if (this.#state.dataset !== "" && isNew && (now.state !== "building" || now.etag !== of(before)?.etag || !this.#session)) {
       const first = this.#session?.meta.first;
+      const isInView = this.#viewRoot.contains(document.activeElement);
       this.#dropSession();
       await this.#apply(this.#state);
+      if (isInView) this.#viewRoot.querySelector<HTMLElement>("[tabindex='0']")?.focus();
       const then = this.#session?.meta.first;
       if (first !== undefined && first?.name !== then?.name) this.#tell(this.#say("app.first-changed", then?.name ?? "–"));
     } else {

@@ -30,7 +30,8 @@ function Rows({ context, state, head, path }: ViewProps & { readonly head: Table
     const got = await api.ask(path, { ...question, offset, limit }, tablePage);
     return got.ok ? success(got.value) : got;
   }, PAGE, redraw), [path, ...Object.values(question)]);
-  const cursor = Math.max(0, state.extra["at"] === undefined ? head.first : Number(state.extra["at"]));
+  const { at: chosen = "" } = state.extra;
+  const cursor = Math.max(0, chosen === "" ? head.first : Number(chosen));
   const at = pages.row(cursor);
   const change = (extra: Readonly<Record<string, string>>): void => keep(context, state, { at: "", ...extra });
   const open = async (row: TableRow): Promise<void> => {
