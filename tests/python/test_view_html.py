@@ -37,6 +37,13 @@ def nodes(part: dict[str, Any], side: str) -> list[tuple[object, ...]]:
     return list(zip(names, own["types"], own["levels"], own["parents"], partners, strict=True))
 
 
+def values_of(part: dict[str, Any]) -> dict[tuple[str, str], list[Any]]:
+    """What both sides recorded, by call and value."""
+    names, nodes_of_calls = part["tree"]["target"]["names"], part["calls"]["target"]
+    return {(names[nodes_of_calls[row[0]]], row[1]): row[12:14]
+            for row in part["rows"] if nodes_of_calls[row[0]] >= 0}
+
+
 @pytest.fixture
 def sides(tmp_path: Path) -> tuple[Path, Path]:
     return (write_rank(tmp_path / "new", NAMES, 1.5), write_rank(tmp_path / "good", OTHER))
@@ -56,9 +63,7 @@ def test_the_page_of_a_file(sides: tuple[Path, Path], tmp_path: Path, form: str)
     assert ours["tree"]["counts"] == theirs["tree"]["counts"]
     first = [each["part"]["header"]["first_wrong_call"] for each in (ours, theirs)]
     assert first[0]["name"] == first[1]["name"] == NAMES[0]
-    values = [{(each["tree"]["target"]["names"][each["calls"]["target"][row[0]]], row[1]): row[12:14]
-               for row in each["rows"] if each["calls"]["target"][row[0]] >= 0}
-              for each in (ours, theirs)]
+    values = [values_of(each) for each in (ours, theirs)]
     assert set(values[0]) == set(values[1]) and values[0]
     for key, (target, golden) in values[0].items():
         assert [target, golden] == values[1][key], key

@@ -406,6 +406,34 @@ def test_an_interrupt_ends_in_order(runs: Path, tmp_path: Path, number: signal.S
     assert all(path.suffix == ".store" for path in stored(tmp_path / "cache"))
 
 
+def test_an_interrupt_ends_long_answers(tmp_path: Path) -> None:
+    """A histogram of 64 GiB would keep the program for a minute."""
+    count, name = 2**34, "Functional.linear.0.forward"
+    file = f"{name}.output.0.npy"
+    tensor = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": [count], "Max": 0.0,
+              "Min": 0.0, "Mean": 0.0, "Norm": 0.0, "data_name": file}
+    rank = write_rank(tmp_path / "rank0", NAMES)
+    dump = json.loads((rank / "dump.json").read_text())
+    dump |= {"task": "tensor", "framework": "mindspore",
+             "dump_data_dir": str(rank / "dump_tensor_data"),
+             "data": {name: {"input_args": [], "input_kwargs": {}, "output": [tensor]}}}
+    (rank / "dump.json").write_text(json.dumps(dump))
+    (rank / "dump_tensor_data").mkdir()
+    with (rank / "dump_tensor_data" / file).open("wb") as stream:
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}".ljust(117)
+        stream.write(b"\x93NUMPY\x01\x00\x76\x00" + head.encode() + b"\n")
+        stream.truncate(128 + 4 * count)
+    with viewer(tmp_path / "cache", rank) as running, ThreadPoolExecutor(1) as threads:
+        dataset = running.dataset()["id"]
+        node = row_of(running, dataset, name)["id"]
+        question = f"/api/d/{dataset}/values?node={node}&value=output.0&what=histogram"
+        asked = threads.submit(running.ask, question)
+        time.sleep(0.5)
+        assert not asked.done(), asked.result().body[:300]
+        assert running.stop() == 0  # within 20 seconds
+        assert asked.exception() is not None or asked.result().status != 200
+
+
 def test_a_kill_leaves_no_half_store(tmp_path: Path) -> None:
     names = [f"Module.layer{i}.Linear.forward.0" for i in range(4000)]
     for side, value in (("new", 1.5), ("good", 1.0)):
