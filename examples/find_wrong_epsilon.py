@@ -4,12 +4,13 @@
 
 Both runs train two steps from the same seeds and are recorded call by call (level mix, statistics).
 `plumb compare` must then name a call inside the module with the wrong epsilon; the exit status is
-1 if it names another one.
+1 if it names another one. The last line shows the same in a page.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -85,7 +86,8 @@ def main() -> int:
         subprocess.run([sys.executable, "-W", "ignore", __file__, "--record", root / name,
                         str(epsilon)], check=True)
 
-    command = [str(Path(sys.executable).with_name("plumb")), "compare", str(root / "wrong/step0"),
+    plumb = str(Path(sys.executable).with_name("plumb"))
+    command = [plumb, "compare", str(root / "wrong/step0"),
                str(root / "good/step0"), "-o", str(root / "result")]
     print("\n$", " ".join(command), flush=True)
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False)
@@ -95,6 +97,8 @@ def main() -> int:
     inside = any(f".{MODULE}." in name for name in modules_around(root / "wrong/step0", named))
     print(f"injected: {MODULE}.epsilon = {WRONG_EPSILON:g} instead of {RIGHT_EPSILON:g}")
     print(f"first wrong call: {named} ({'in' if inside else 'NOT in'} {MODULE})")
+    print("\nsee it in a page:\n$", os.path.relpath(plumb), "view",
+          *(os.path.relpath(root / name) for name in ("wrong", "good")))
     return 0 if inside and done.returncode == 0 else 1
 
 

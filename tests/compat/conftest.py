@@ -14,7 +14,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(ROOT / "tests" / "python")]
+
+from warm_python import OPTIMIZER, server  # noqa: E402
 
 MODELS = ("mixed", "llama")
 LEVELS = ("L0", "L1", "mix")
@@ -36,11 +38,35 @@ def upstream_python(version: str = "1.2.2") -> Path:
     return path
 
 
-def run(command: list[Any], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a command without this session's Python settings and returns its output."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run([str(part) for part in command], text=True, capture_output=True,
-                          env=environment, check=False, **options)
+# Before any recorder: upstream patches functions that transformers inspects while it is imported.
+_UPSTREAM = f"{OPTIMIZER}\nimport transformers\nimport msprobe.pytorch, msprobe.msprobe"
+LIMIT_S = 900
+_MODULE = "import runpy, sys; runpy.run_module(sys.argv.pop(1), {}, '__main__', True)"
+
+
+def run(command: list[Any], environment: dict[str, str] | None = None, fresh: bool = False,
+        **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command without this session's Python settings and returns its output. Where it is a
+    program in Python, the process begins with torch, and upstream's with upstream, imported.
+
+    `fresh`: it does not. For recorders: upstream's searches all modules at each call for the source
+    of a frame below the program.
+    """
+    words = [str(part) for part in command]
+    settings = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    settings |= environment or {}
+    is_upstream = Path(words[0]).is_relative_to(ROOT / "build" / "upstream")
+    if fresh or (not is_upstream and words[0] != sys.executable):
+        return subprocess.run(words, text=True, capture_output=True, env=settings, check=False,
+                              **options)
+    if Path(words[0]).name.startswith("python"):
+        python = words.pop(0)
+    else:
+        python = str(Path(words[0]).with_name("python"))
+    if "-m" in words[:3]:
+        words[words.index("-m"):words.index("-m") + 1] = ["-c", _MODULE]
+    options = {"timeout": LIMIT_S} | options
+    return server(_UPSTREAM if is_upstream else OPTIMIZER, python).run(words, settings, **options)
 
 
 @dataclass(frozen=True)
@@ -86,7 +112,8 @@ def rank_of_debug(runs: Runs, recording: str) -> Path:
 
 def record(python: Path | str, tool: str, root: Path, recordings: list[str]) -> Runs:
     """Makes `recordings` with `tool` under `root`."""
-    done = run([python, "-W", "ignore", HERE / "record_runs.py", tool, root, *recordings])
+    done = run([python, "-W", "ignore", HERE / "record_runs.py", tool, root, *recordings],
+               fresh=True)
     assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-2000:]
     return Runs(root)
 

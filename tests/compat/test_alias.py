@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HERE, ROOT, upstream_python
+from conftest import HERE, ROOT, run, upstream_python
 
 pytestmark = [pytest.mark.upstream, pytest.mark.slow]
 
@@ -32,11 +30,9 @@ class Folders:
 
 def run_all(python: Any, out: Path, **environment: str) -> Path:
     """Runs every script with the `msprobe` of this interpreter and environment."""
-    plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    scripts = sorted(map(str, (HERE / "scripts").glob("*.py")))
-    done = subprocess.run(
-        [str(python), "-W", "ignore", str(HERE / "run_scripts.py"), str(out), *scripts],
-        env=plain | environment, text=True, capture_output=True, timeout=400, check=False)
+    scripts = sorted((HERE / "scripts").glob("*.py"))
+    done = run([python, "-W", "ignore", HERE / "run_scripts.py", out, *scripts], environment,
+               fresh=True, timeout=400)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return out
 

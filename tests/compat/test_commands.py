@@ -43,7 +43,8 @@ def verdicts(plumbline: Runs, upstream: Runs, tmp_path_factory) -> dict[tuple[st
             wanted.append((recording, kind))
     path = root / "requests.json"
     path.write_text(json.dumps(requests))
-    done = run([upstream_python(), "-W", "ignore", HERE / "run_upstream_compare.py", path])
+    done = run([upstream_python(), "-W", "ignore", HERE / "run_upstream_compare.py", path],
+               fresh=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return {key: read_rows(root / key[0] / key[1]) for key in wanted}
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import run
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -53,8 +54,8 @@ def dumps(tmp_path_factory):
     for mode, settings in MODES.items():
         for eps in ("1e-2", "1e-6"):
             words += [str(root / mode / eps), *settings, eps]
-    subprocess.run([UPSTREAM, os.path.join(HERE, "record_small_model.py"), *words], check=True,
-                   capture_output=True)
+    run([UPSTREAM, os.path.join(HERE, "record_small_model.py"), *words],
+        fresh=True).check_returncode()
 
     def side(mode, eps):
         (dump,) = glob.glob(str(root / mode / eps / "step0" / "*" / "dump.json"))
@@ -93,8 +94,7 @@ def sheets(dumps, tmp_path_factory):
         folders[mode] = folder
     path = tmp_path_factory.mktemp("requests") / "requests.json"
     path.write_text(json.dumps(requests))
-    subprocess.run([UPSTREAM, os.path.join(HERE, "run_upstream_commands.py"), path], check=True,
-                   capture_output=True)
+    run([UPSTREAM, os.path.join(HERE, "run_upstream_commands.py"), path]).check_returncode()
     for request in requests:
         with open(request["log"] + ".status", encoding="ascii") as status:
             assert status.read() == "0", request

@@ -49,7 +49,7 @@ def upstreams(mine: Path, golden: Path, out: Path) -> dict[str, str]:
     python = upstream_python("26.2.0")
     (script,) = python.parent.parent.glob("lib/python3*/site-packages/msprobe/msaccucmp/"
                                           "msaccucmp.py")
-    done = run([python, script, "compare", "-m", mine, "-g", golden, "-out", out])
+    done = run([python, script, "compare", "-m", mine, "-g", golden, "-out", out], fresh=True)
     lines = [re.sub(r"^.* - \[INFO\] ", "", line).split()
              for line in (done.stdout + done.stderr).splitlines()]
     titles = lines.index(NAMES)

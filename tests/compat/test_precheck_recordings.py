@@ -36,7 +36,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (place / "config.json").write_text(json.dumps(settings))
             words += [model, "float32", place / "config.json"]
         done = run([upstream_python(version), "-W", "ignore",
-                    HERE.parent / "python" / "precheck_models.py", "msprobe.pytorch", *words])
+                    HERE.parent / "python" / "precheck_models.py", "msprobe.pytorch", *words],
+                   fresh=True)
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return root
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import run
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("plumbline._reference")
@@ -132,8 +132,7 @@ def test_same_as_upstream(version: str, tmp_path: Path) -> None:
     if not python.exists():
         pytest.skip(f"upstream {version} is not installed")
     torch.save(cases(), tmp_path / "cases.pt")
-    subprocess.run([str(python), "-c", RUN, str(tmp_path / "cases.pt"), str(tmp_path / "out.pt")],
-                   check=True, capture_output=True, text=True)
+    run([python, "-c", RUN, tmp_path / "cases.pt", tmp_path / "out.pt"]).check_returncode()
     wanted = torch.load(tmp_path / "out.pt", weights_only=False)
     for (_, name, args, kwargs), expected in zip(cases(), wanted, strict=True):
         found = reference.find(name)

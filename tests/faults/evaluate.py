@@ -10,6 +10,7 @@ interpreter.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -80,11 +81,8 @@ class Answer:
 
 def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Pair]:
     """Records what is missing in `work`; returns all pairs but models and cases in `without`."""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
-                          capture_output=True, text=True, timeout=LISTING_LIMIT_S)
     left_out = set(without)
-    cases = [case for case in json.loads(done.stdout)
-             if not {case["model"], case["name"]} & left_out]
+    cases = [case for case in listing() if not {case["model"], case["name"]} & left_out]
     if only:
         cases = [case for case in cases if case["name"] in only or _group(case) in only]
     jobs: dict[str, list[dict[str, Any]]] = {}
@@ -113,6 +111,14 @@ def _is_recorded(folder: Path, cases: list[dict[str, Any]]) -> bool:
     """Whether a recording holds all of these cases: one may have been added since."""
     steps = folder / "steps.json"
     return steps.exists() and {case["name"] for case in cases} <= set(json.loads(steps.read_text()))
+
+
+@functools.cache
+def listing() -> list[dict[str, Any]]:
+    """What the suite knows about every case."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
+                          capture_output=True, text=True, timeout=LISTING_LIMIT_S)
+    return json.loads(done.stdout)
 
 
 _LIST = """

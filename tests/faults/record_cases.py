@@ -10,6 +10,7 @@ and forks before each recording.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -77,7 +78,9 @@ def main() -> int:
         if child == 0:
             signal.alarm(LIMIT_S)
             record(job["model"], Path(job["output"]), job["cases"])
-            return 0
+            # The recorder finishes in these; to take the interpreter apart takes a while.
+            atexit._run_exitfuncs()
+            os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status != 0:
             print(f"{job['output']}: cannot be recorded, status {status}", file=sys.stderr)

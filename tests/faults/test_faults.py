@@ -45,11 +45,11 @@ LONG = () if os.environ.get("PLUMBLINE_ALL_FAULTS") else ("t5", "experts", "recu
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
+def answers(work: Path) -> list[Answer]:
     """Of every case, with tensors and with statistics."""
     if LONG:
         print(f"left out without PLUMBLINE_ALL_FAULTS=1: the cases of {', '.join(LONG)}")
-    return evaluate(tmp_path_factory.mktemp("faults"), [], LONG)
+    return evaluate(work, [], LONG)
 
 
 def test_culprit_is_named_with_tensors(answers: list[Answer]) -> None:

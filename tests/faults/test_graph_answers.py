@@ -5,6 +5,7 @@ case of the plain model, with tensors and with statistics.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,26 +16,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from evaluate import PLUMB, TASKS, Pair, folder_of, record, write_statistics
+from evaluate import PLUMB, TASKS, Pair, folder_of, listing, record, write_statistics
 
 pytestmark = pytest.mark.slow
 
 MOST = 40
 TOP = "Module.model.Model.forward.0"
-_NAMES = """
-import json
-from cases_plain import CASES
-print(json.dumps([case.name for case in CASES if case.culprits]))
-"""
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+def pairs(work: Path) -> list[Pair]:
     """Cases with a fault."""
-    here = Path(__file__).resolve().parent
-    names = json.loads(subprocess.run([sys.executable, "-W", "ignore", "-c", _NAMES], cwd=here,
-                                      check=True, capture_output=True, text=True).stdout)[:MOST]
-    found = record(tmp_path_factory.mktemp("graph_answers"), names)
+    names = [case["name"] for case in listing()
+             if case["model"] in ("plain", "plain_half") and case["culprits"]][:MOST]
+    found = record(work, names)
     assert len(found) == len(names) >= MOST // 2
     return found
 
@@ -43,7 +38,8 @@ def with_tree(rank: Path, task: str, place: Path) -> Path:
     """A copy of a recording with all calls in one module: the suite records no modules."""
     if task == "statistics" and not folder_of(rank, task).exists():
         write_statistics(rank, folder_of(rank, task))
-    shutil.copytree(folder_of(rank, task), place)
+    shutil.copytree(folder_of(rank, task), place, copy_function=os.link,
+                    ignore=shutil.ignore_patterns("result", "construct.json"))
     calls: list[str] = list(json.loads((place / "dump.json").read_text())["data"])
     (place / "construct.json").write_text(json.dumps({**dict.fromkeys(calls, TOP), TOP: None}))
     return place

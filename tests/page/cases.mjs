@@ -44,12 +44,13 @@ export const CASES = {
     const { page } = w;
     await w.goto("new");
     await hand.view("First divergence");
-    const first = page.locator(".first-row").first();
+    const list = grid(page, "First divergence");
+    const first = row(list, 0);
     await first.waitFor();
     const wanted = /(\S+)$/.exec(w.answers.new)[1];
     assert.equal(await first.getAttribute("title"), wanted);
-    await page.locator(".first-row.chosen").waitFor();
-    assert.equal(await page.locator(".first-row.chosen").getAttribute("title"), wanted);
+    await list.locator("[aria-selected=true]").waitFor();
+    assert.equal(await list.locator("[aria-selected=true]").getAttribute("title"), wanted);
     // Why, the module, the line and the numbers stand on the same screen.
     const frame = w.place("new").frame(wanted, "make_recordings.py");
     for (const text of [/input\.1 is 1\.03 \(golden 1\.0\)/, `line ${frame.line}`]) {
@@ -61,7 +62,7 @@ export const CASES = {
     assert.deepEqual(values.map(Number), given);
     assert.equal(await page.getByText("its inputs are already wrong").count(), 0);
     if (hand.name === "mouse") {
-      await page.locator(".first-row").nth(1).click();
+      await row(list, 1).click();
       await first.dblclick();
     } else {
       await page.keyboard.press("j");
@@ -75,6 +76,10 @@ export const CASES = {
 
   async "T3 a module or its input"(w, hand) {
     const { page } = w;
+    await page.addInitScript(() => {
+      window.clicks = 0;
+      document.addEventListener("pointerdown", () => window.clicks++, true);
+    });
     await w.goto("new");
     await hand.select(FIRST_MODULE);
     await until(page, "node", FIRST_MODULE);
@@ -85,6 +90,13 @@ export const CASES = {
     await hand.press(jump);
     await until(page, "node", makers[0]);
     await chosen(page).getByText(makers[0]).waitFor();
+    // Its wrong value stands there, in no more clicks than a person is promised (spec: three).
+    const given = ["new", "good"].map((name) => w.place(name).values(makers[0]).inputs[1].value);
+    const values = page.locator("table.values tbody", { hasText: "input.1" }).locator("td.mono[colspan]");
+    await values.first().waitFor();
+    assert.deepEqual((await values.allInnerTexts()).map(Number), given);
+    const clicks = await page.evaluate(() => window.clicks);
+    assert.ok(hand.name === "mouse" ? clicks > 0 && clicks <= 3 : clicks === 0, `${clicks} clicks`);
   },
 
   async "T4 values"(w, hand) {
@@ -95,14 +107,19 @@ export const CASES = {
     await until(page, "param", "output.0");
     const asked = page.waitForResponse((answer) => answer.url().includes("what=histogram"));
     await hand.view("Values");
-    const { target, golden } = await (await asked).json();
-    const elements = truth.product(w.place("new").output(call).shape);
-    for (const side of [target, golden]) {
-      const counted = [...side.counts, side.nan, side.inf, side.minus_inf, side.zero].reduce((a, b) => a + b, 0);
-      assert.equal(counted, elements);
+    const drawn = await (await asked).json();
+    const file = `dump_tensor_data/${call}.output.0.pt`;
+    const [target, golden] = ["new", "good"].map((name) => truth.ask("counts", `${w.place(name).directory}/${file}`, JSON.stringify(drawn.edges)));
+    assert.equal(target.elements, truth.product(w.place("new").output(call).shape));
+    for (const [name, side] of [["target", target], ["golden", golden]]) {
+      assert.deepEqual(drawn[name].counts, side.bins, name);
+      for (const special of ["nan", "inf", "minus_inf", "zero"]) assert.equal(drawn[name][special], side[special], special);
     }
-    const cells = await page.locator(".fact-table tr", { has: page.locator("th", { hasText: /^Elements$/ }) }).first().locator("td").allInnerTexts();
-    assert.deepEqual(cells.slice(0, 2), [String(elements), String(elements)]);
+    const told = async (label) => (await page.locator(".fact-table tr", { has: page.locator("td:first-child", { hasText: label }) }).first()
+      .locator("td").allInnerTexts()).slice(1, 3);
+    for (const [label, key] of [[/^Elements$/, "elements"], [/^NaN$/, "nan"], [/^0$/, "zero"], [/^Min$/, "min"], [/^Max$/, "max"], [/^Mean$/, "mean"], [/^Norm$/, "norm"]]) {
+      assert.deepEqual(await told(label), [target, golden].map((side) => truth.shown(side[key])), key);
+    }
     for (const [key, side] of [["d", "target"], ["b", "golden"], ["x", "difference"]]) {
       if (hand.name === "keyboard") await hand.act(null, key);
       else if (key === "d") await hand.press(page.getByRole("tab", { name: "Heat map" }));
@@ -117,13 +134,12 @@ export const CASES = {
     }
     const worst = grid(page, "Worst elements");
     await row(worst, 0).waitFor();
-    const file = `dump_tensor_data/${call}.output.0.pt`;
     const wanted = truth.ask("worst", `${w.place("new").directory}/${file}`, `${w.place("good").directory}/${file}`);
-    const told = await row(worst, 0).locator("[role=gridcell]").allInnerTexts();
+    const line = await row(worst, 0).locator("[role=gridcell]").allInnerTexts();
     const shape = w.place("new").output(call).shape;
     const at = shape.map((_, i) => Math.floor(wanted.at / truth.product(shape.slice(i + 1))) % shape[i]);
-    assert.ok(told.some((text) => String(text.match(/\d+/g)?.map(Number)) === String(at)), `${told}: ${at}`);
-    assert.ok(told.includes(truth.shown(wanted.target)) && told.includes(truth.shown(wanted.golden)), `${told}: ${JSON.stringify(wanted)}`);
+    assert.ok(line.some((text) => String(text.match(/\d+/g)?.map(Number)) === String(at)), `${line}: ${at}`);
+    assert.ok(line.includes(truth.shown(wanted.target)) && line.includes(truth.shown(wanted.golden)), `${line}: ${JSON.stringify(wanted)}`);
   },
 
   async "T5 filter"(w, hand) {
@@ -196,7 +212,11 @@ export const CASES = {
     w.mapping ??= left(compare(w.plumb, `${w.recordings}/built`, `${w.recordings}/good`, "-o", `${w.scratch}/mapped`, "--format", "json", "-lm", file));
     assert.ok(w.mapping < w.unmatched, `${w.mapping} with the mapping, ${w.unmatched} without`);
     await page.keyboard.press("Escape");
-    while ((await w.second.ask(`d/${w.ids.built}/matches`)).can_undo) await w.second.ask(`d/${w.ids.built}/undo`, {});
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await hand.act(page.getByRole("button", { name: /^Undo/ }), "Control+z");
+    await page.getByText("0 pairs by hand").waitFor();
+    assert.deepEqual((await w.second.ask(`d/${w.ids.built}/matches`)).pairs, []);
+    await row(grid(page, "Structure"), 0).getByRole("button", { name: "Accept" }).waitFor();
   },
 
   async "T8 data between ranks"(w, hand) {
@@ -299,9 +319,12 @@ export const CASES = {
     if (hand.name === "mouse") await page.mouse.wheel(0, 60);
     else for (const key of ["w", "d"]) await page.keyboard.press(key);
     await page.waitForURL((url) => url.searchParams.has("cam"));
-    await hand.act(page.getByRole("button", { name: "Copy link" }), "Control+l");
-    await page.getByText("Link copied.").waitFor();
-    const link = await page.evaluate(() => navigator.clipboard.readText());
+    // There is one clipboard for all pages.
+    const link = await w.alone(async () => {
+      await hand.act(page.getByRole("button", { name: "Copy link" }), "Control+l");
+      await page.getByText("Link copied.").waitFor();
+      return page.evaluate(() => navigator.clipboard.readText());
+    });
     assert.equal(link, page.url());
     const other = await page.context().newPage();
     await other.goto(link);
@@ -318,7 +341,7 @@ export const CASES = {
     assert.ok(png.readUInt32BE(16) > 500 && png.readUInt32BE(20) > 100);
     const svg = readFileSync(await file("SVG"), "utf8");
     assert.match(await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").documentElement.outerHTML, svg), /norm\.Norm/);
-    await w.exports(page, hand, dialog);
+    await w.exports(hand, dialog);
   },
 
   async "tables"(w, hand) {

@@ -28,8 +28,9 @@ export async function fileTests(browser, world, { faults }) {
         assert.equal(await page.locator(".answer .lead").innerText(), world.answers.new);
         assert.deepEqual(await axeFaults(page), []);
         await page.getByRole("tab", { name: "First divergence", exact: true }).click();
-        await page.locator(".first-row").first().waitFor();
-        assert.equal(await page.locator(".first-row").first().getAttribute("title"), /(\S+)$/.exec(world.answers.new)[1]);
+        const first = page.locator("[role=row][aria-rowindex='2']").first();
+        await first.waitFor();
+        assert.equal(await first.getAttribute("title"), /(\S+)$/.exec(world.answers.new)[1]);
         assert.deepEqual(asked.filter((each) => each.split("#")[0] !== url && !/^(data|blob):/.test(each)), []);
       }]);
     }

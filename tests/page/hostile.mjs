@@ -41,7 +41,7 @@ async function isShown(page, server, id, name) {
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
 }
 
-export async function hostileTests(browser, world, { dist, faults }) {
+export async function hostileTests(browser, world, { dist, faults, atEnd }) {
   const [bad, good] = ["bad", "good"].map((name) => `${world.scratch}/hostile/${name}`);
   record(`${bad}/step0/rank0`, 1.5);
   record(`${good}/step0/rank0`, 1);
@@ -50,9 +50,6 @@ export async function hostileTests(browser, world, { dist, faults }) {
   const page = await context.newPage();
   await page.goto(server.address);
   const { datasets } = await server.ask("datasets");
-  const tests = Object.entries(NAMES).map(([kind, name]) => [`hostile name: ${kind}`, page, () => isShown(page, server, datasets[0].id, name)]);
-  return [...tests, ["hostile names: end", page, async () => {
-    await context.close();
-    server.stop();
-  }]];
+  atEnd.push(() => server.stop());
+  return Object.entries(NAMES).map(([kind, name]) => [`hostile name: ${kind}`, page, () => isShown(page, server, datasets[0].id, name)]);
 }

@@ -3,17 +3,17 @@ import assert from "node:assert/strict";
 import { axeFaults } from "./browser.mjs";
 
 const CALL = { node: "Tensor.__mul__.5.forward", param: "output.0" };
-const SECTIONS = ["errors", "slice", "worst", "channels"];
+const TITLES = { errors: "Errors", slice: "Heat map", worst: "Worst elements", channels: "Channels" };
 
 // Name -> result, what stands in the address, and what must have come.
 const VIEWS = {
   open: ["", {}, ".datasets"],
   graph: ["new", { view: "graph" }, ".pane canvas"],
   outline: ["new", { view: "outline", ...CALL }, ".tree-row.chosen"],
-  list: ["new", { view: "list", q: "level:error", ...CALL }, ".list-row:not(.head)"],
-  first: ["new", { view: "first" }, ".first-row"],
+  list: ["new", { view: "list", q: "level:error", ...CALL }, "[role=row][aria-rowindex]"],
+  first: ["new", { view: "first" }, "[role=row][aria-rowindex]"],
   value: ["new", { view: "value", ...CALL }, ".fact-table"],
-  ...Object.fromEntries(SECTIONS.map((show) => [`value_${show}`, ["new", { view: "value", show, ...CALL }, ".section canvas, .section [role=grid]"]])),
+  ...Object.fromEntries(Object.keys(TITLES).map((show) => [`value_${show}`, ["new", { view: "value", "x.show": show, ...CALL }, `.section[aria-label="${TITLES[show]}"] :is(canvas, [role=grid])`]])),
   structure: ["built", { view: "structure" }, "[role=row][aria-rowindex]"],
   timeline: ["new", { view: "timeline", node: "Distributed.all_reduce.0.forward" }, ".heat canvas"],
   ranks: ["new", { view: "ranks" }, "canvas"],
@@ -22,7 +22,7 @@ const VIEWS = {
   overflow: ["hot", { view: "overflow" }, "[role=row][aria-rowindex]"],
   node_trend: ["new", { view: "trend", ...CALL }, ".uplot"],
   trend: ["trend", {}, ".heat canvas"],
-  alerts: ["trend", { show: "alerts" }, ".heat canvas"],
+  alerts: ["trend", { "x.show": "alerts" }, ".section [role=grid]"],
   baseline: ["new", { view: "baseline" }, "[role=row][aria-rowindex]"],
   summary: ["new", { view: "summary" }, "[role=row][aria-rowindex]"],
 };

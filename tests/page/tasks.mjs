@@ -1,5 +1,5 @@
 // The tests of the page in a browser.
-//   node tests/page/tasks.mjs RECORDINGS PLUMB [--shots DIRECTORY] [--page DIST] [--only WORD]
+//   node tests/page/tasks.mjs RECORDINGS PLUMB [--shots DIRECTORY] [--page DIST] [--only WORD] [--workers N]
 // RECORDINGS: what make_recordings.py left. Ends with the counts in a line of its own.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,11 +11,11 @@ import { fileTests } from "./files.mjs";
 import { Keyboard, Mouse } from "./hands.mjs";
 import { hostileTests } from "./hostile.mjs";
 import { viewTests } from "./look.mjs";
-import { World } from "./world.mjs";
+import { Facts, World } from "./world.mjs";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { shots: { type: "string" }, page: { type: "string" }, only: { type: "string" } },
+  options: { shots: { type: "string" }, page: { type: "string" }, only: { type: "string" }, workers: { type: "string", default: "2" } },
 });
 const [recordings, plumb] = positionals.map((path) => resolve(path));
 const scratch = mkdtempSync(join(tmpdir(), "plumb-page-"));
@@ -40,7 +40,7 @@ async function test(name, page, faults, body) {
   }
 }
 
-async function inOneLook(browser, world, scheme, size) {
+async function inOneLook(world, scheme, size) {
   const faults = [];
   const context = await newContext(browser, { scheme, size, dist: options.page, faults });
   const look = `${scheme} ${size.width}`;
@@ -58,19 +58,34 @@ async function inOneLook(browser, world, scheme, size) {
   await context.close();
 }
 
-const browser = await launch();
-const world = await World.start(plumb, recordings, scratch);
-try {
-  for (const scheme of SCHEMES) {
-    for (const size of SIZES) await inOneLook(browser, world, scheme, size);
-  }
+async function ofPages(tests, more) {
   const faults = [];
-  for (const [name, page, body] of [
-    ...(await hostileTests(browser, world, { dist: options.page, faults })),
-    ...(await fileTests(browser, world, { faults })),
-  ]) await test(name, page, faults, body);
+  for (const [name, page, body] of await tests(browser, facts, { ...more, faults, atEnd })) await test(name, page, faults, body);
+}
+
+const browser = await launch();
+const atEnd = [];
+const facts = new Facts(plumb, recordings, scratch);
+const jobs = [
+  ...SCHEMES.flatMap((scheme) => SIZES.map((size) => (world) => inOneLook(world, scheme, size))),
+  () => ofPages(hostileTests, { dist: options.page }),
+  () => ofPages(fileTests, {}),
+];
+
+// One task after another, as long as there are any.
+async function work(number) {
+  const world = await World.start(facts, `${scratch}/${number}`);
+  try {
+    for (let job = jobs.shift(); job; job = jobs.shift()) await job(world);
+  } finally {
+    world.stop();
+  }
+}
+
+try {
+  await Promise.all(Array.from({ length: Number(options.workers) }, (_, i) => work(i)));
 } finally {
-  world.stop();
+  for (const end of atEnd) end();
   await browser.close();
   rmSync(scratch, { recursive: true, force: true });
 }

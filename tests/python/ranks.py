@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from warm_python import server_for
 
 # Importing PyTorch takes most of it, on a loaded machine; a hang must not stop the test run.
 TIME_LIMIT_S = 120
@@ -57,27 +56,23 @@ def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2) -> li
     directory.mkdir(parents=True, exist_ok=True)
     store = directory / f"store{time.monotonic_ns()}"
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2", GLOO_SOCKET_IFNAME="lo")
+    server = server_for(code)
     children = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(rank), str(world), str(store), *map(str, arguments)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-            start_new_session=True,
-        )
+        server.start(["-c", code, rank, world, store, *arguments], environment, own_session=True)
         for rank in range(world)
     ]
     deadline = time.monotonic() + TIME_LIMIT_S
     outputs = []
     try:
         for rank, child in enumerate(children):
-            out, err = child.communicate(timeout=max(1.0, deadline - time.monotonic()))
-            if child.returncode != 0:
-                raise AssertionError(f"rank {rank}: exit {child.returncode}\n{out}\n{err}")
-            outputs.append(out)
+            done = child.wait(max(1.0, deadline - time.monotonic()))
+            if done.returncode != 0:
+                raise AssertionError(f"rank {rank}: exit {done.returncode}\n{done.stdout}\n"
+                                     f"{done.stderr}")
+            outputs.append(done.stdout)
     finally:
         for child in children:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)  # with what it forked: it holds the pipes too
-                child.communicate()
+            child.kill()
     return outputs
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from warm_python import Server
+from warm_python import OPTIMIZER, server, server_for
 
 _BESIDE = Path(sys.executable).with_name("plumb")
 # The program under test: named by the environment, else beside this interpreter, else on PATH.
@@ -31,9 +31,6 @@ def config(directory: Path, **options: Any) -> Path:
     return path
 
 
-_warm: dict[bool, Server] = {}  # by whether programs have an optimizer; started when needed
-
-
 def run(code: str, *arguments: Any, check: bool = True,
         fresh: bool = False) -> subprocess.CompletedProcess[str]:
     """Runs Python source; its arguments are in sys.argv[1:]. `fresh`: without a torch that is
@@ -41,15 +38,23 @@ def run(code: str, *arguments: Any, check: bool = True,
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2")
     words = [str(argument) for argument in arguments]
     if "torch" in code and not fresh:
-        has_optimizer = "torch.optim" in code
-        if has_optimizer not in _warm:
-            _warm[has_optimizer] = Server(has_optimizer)
-        result = _warm[has_optimizer].run(code, words, environment)
+        result = server_for(code).run(["-c", code, *words], environment)
     else:
         result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True,
                                 text=True, env=environment, timeout=300, check=False)
     if check and result.returncode != 0:
         raise AssertionError(f"exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return result
+
+
+def run_script(path: Path, *arguments: Any,
+               environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a Python program that has an optimizer, without warnings; it must end well."""
+    result = server(OPTIMIZER).run(["-W", "ignore", path, *arguments],
+                                   environment or dict(os.environ, PLUMBLINE_LOG_LEVEL="2"))
+    if result.returncode != 0:
+        raise AssertionError(f"exit {result.returncode}\n{result.stdout[-3000:]}\n"
+                             f"{result.stderr[-3000:]}")
     return result
 
 

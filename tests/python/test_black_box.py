@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ranks import PROLOGUE, run_ranks
-from recording import PLUMB
+from recording import PLUMB, run_script
 from training_faults import FAULT_STEP, FAULTS, HEALTHY, OTHER_FAULTS
 
 HERE = Path(__file__).parent
@@ -27,10 +27,7 @@ def explain(directory: Path, *words: str) -> str:
 
 def run_cases(directory: Path, *names: str) -> dict[str, dict[str, Any]]:
     """What the boxes of several trainings found."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", HERE / "training_faults.py", directory, *names],
-        text=True, capture_output=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = run_script(HERE / "training_faults.py", directory, *names)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {one["name"]: one for one in found}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recording import PLUMB, run
+from recording import PLUMB, run, run_script
 
 import plumbline
 
@@ -31,8 +30,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def record(task: str) -> Path:
         if task not in made:
             made[task] = tmp_path_factory.mktemp(task)
-            subprocess.run([sys.executable, str(HERE / "cause_models.py"), str(made[task]), task],
-                           check=True, timeout=300, capture_output=True)
+            run_script(HERE / "cause_models.py", made[task], task)
         return made[task]
 
     return record

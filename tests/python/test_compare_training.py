@@ -7,12 +7,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import PLUMB
+from recording import PLUMB, run_script
 
 import plumbline
 
@@ -33,8 +32,7 @@ def compare(directory: Path, *words: Any, status: int = 0) -> subprocess.Complet
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("training")
-    subprocess.run([sys.executable, MODELS, directory, "none", "swapped", "norm"], check=True,
-                   timeout=240)
+    run_script(MODELS, directory, "none", "swapped", "norm")
     return directory
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 import torch
-from recording import PLUMB, config, run
+from recording import PLUMB, config, run, run_script
 
 from plumbline import ConfigChecker
 from plumbline.config_check.pack import PackFile
@@ -88,9 +88,8 @@ def test_pack_of_the_newest_release(tmp_path: Path) -> None:
 def test_training_is_the_same(tmp_path: Path) -> None:
     script = tmp_path / "training.py"
     script.write_text(TRAINING)  # torch.jit reads its source
-    code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
-    without = run(code, script, "none").stdout
-    assert run(code, script, tmp_path / "pack.zip").stdout == without
+    without = run_script(script, "none").stdout
+    assert run_script(script, tmp_path / "pack.zip").stdout == without
     found = members(tmp_path / "pack.zip")
     assert {"weights/step0/rank0/weight.json", "weights/step1/rank0/weight.json"} <= set(found)
     assert "weights/step2/rank0/weight.json" not in found
@@ -98,7 +97,7 @@ def test_training_is_the_same(tmp_path: Path) -> None:
               for name, calls in json.loads(found["random/rank0.json"]).items()}
     assert counts == {"torch.manual_seed": [1], "torch.randn": [1], "random.random": [1]}
     (tmp_path / "file").write_text("")
-    failed = run(code, script, tmp_path / "file" / "pack.zip")  # no directory can be made there
+    failed = run_script(script, tmp_path / "file" / "pack.zip")  # no directory can be made there
     assert failed.stdout.splitlines()[-1] == without.strip()
     assert failed.stdout.count("is not recorded") == 3
 

@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from recording import PLUMB, config, run
+from recording import PLUMB, config, run, run_script
 
 DATA = Path(__file__).parents[1] / "data"
 START = """
@@ -40,7 +39,7 @@ def debug_run(
 def test_same_file_as_upstream(tmp_path: Path, task: str) -> None:
     output = tmp_path / task
     script = DATA / "make_debug_level.py"
-    subprocess.run([sys.executable, script, output, "plumbline"], check=True, timeout=120)
+    run_script(script, output, "plumbline")
     expected = DATA / "upstream_1.2.2" / "debug_level" / task / "rank"
     ours, theirs = (
         json.loads((path / "debug.json").read_text()) for path in (output / "rank", expected)

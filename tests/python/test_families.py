@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from recording import PLUMB, config
+from recording import PLUMB, config, run_script
 
 FAMILIES = [
     "llama", "gpt2", "bert", "t5", "vit", "mixtral", "qwen2_moe", "mamba", "whisper", "clip",
@@ -30,11 +29,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 place.mkdir(parents=True)
                 words.append(str(config(place, level=level)))
     script = Path(__file__).with_name("family_models.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), *words],
-        capture_output=True, text=True, timeout=600, check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_script(script, *words)
     return directory
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from compare_cases import Dump
 from recording import PLUMB, config, run
 from test_number_extremes import compare
+from warm_python import server
 
 ROWS, EXPERTS = 64, 8
 NOISE = 2.0**-23
@@ -239,9 +239,8 @@ def compare_experts(experts: str, fault: str, levels: list[str], directory: Path
     """What is printed, by level."""
     names = [f"{side}-{level}" for level in levels for side in ("target", "golden")]
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2")
-    done = subprocess.run([sys.executable, "-c", MIXTRAL, directory, experts, fault, *names],
-                          capture_output=True, text=True, env=environment, timeout=600,
-                          check=False)
+    done = server("from transformers import MixtralForCausalLM").run(
+        ["-c", MIXTRAL, directory, experts, fault, *names], environment)
     assert done.returncode == 0, done.stderr
     answers = {}
     for level in levels:

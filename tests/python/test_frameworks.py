@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,6 +13,10 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+# Of each example: what it needs.
+PACKAGES = {"record_trainer": "accelerate", "record_trainer_without_callback": "accelerate",
+            "record_accelerate": "accelerate", "record_lightning": "lightning",
+            "record_generate": "transformers"}
 
 
 # Arguments: EXAMPLE ARGUMENT OUT ERRORS, four words per run. What examples import
@@ -40,15 +45,29 @@ for at in range(0, len(words), 4):
 """
 
 
-def results_of(example: str, directory: Path) -> list[str]:
-    """The last words of an example that records into directory/out, and of one that does not."""
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every example that can be imported has run, with a recorder and without."""
+    pytest.importorskip("transformers")
+    root = tmp_path_factory.mktemp("frameworks")
     environment = dict(os.environ, HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", PLUMBLINE_LOG_LEVEL="2")
-    words, results = [], []
-    for name, argument in (("with", str(directory / "out")), ("without", "none")):
-        words += [str(EXAMPLES / f"{example}.py"), argument, str(directory / name),
-                  str(directory / f"{name}.errors")]
+    words = []
+    for example, package in PACKAGES.items():
+        if importlib.util.find_spec(package) is None:
+            continue
+        directory = root / example
+        directory.mkdir()
+        for name, argument in (("with", str(directory / "out")), ("without", "none")):
+            words += [str(EXAMPLES / f"{example}.py"), argument, str(directory / name),
+                      str(directory / f"{name}.errors")]
     subprocess.run([sys.executable, "-W", "ignore", "-c", _RUNNER, *words], timeout=400, check=True,
                    env=environment)
+    return root
+
+
+def results_of(directory: Path) -> list[str]:
+    """The last words of an example that recorded into directory/out, and of one that did not."""
+    results = []
     for name in ("with", "without"):
         text = (directory / name).read_text()
         errors = (directory / f"{name}.errors").read_text()
@@ -64,24 +83,24 @@ def entries(directory: Path, step: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("example", "package", "steps", "forwards"),
+    ("example", "steps", "forwards"),
     [
-        ("record_trainer", "accelerate", 3, 2),  # two micro-batches to a step
-        ("record_trainer_without_callback", "accelerate", 3, 1),
-        ("record_accelerate", "accelerate", 4, 1),
-        ("record_lightning", "lightning", 3, 1),
+        ("record_trainer", 3, 2),  # two micro-batches to a step
+        ("record_trainer_without_callback", 3, 1),
+        ("record_accelerate", 4, 1),
+        ("record_lightning", 3, 1),
     ],
 )
 def test_training_is_recorded_and_unchanged(
-    tmp_path: Path, example: str, package: str, steps: int, forwards: int
+    ran: Path, example: str, steps: int, forwards: int
 ) -> None:
-    pytest.importorskip("transformers")
-    pytest.importorskip(package)
-    recorded, plain = results_of(example, tmp_path)
+    pytest.importorskip(PACKAGES[example])
+    directory = ran / example
+    recorded, plain = results_of(directory)
     assert recorded == plain
-    assert len(list((tmp_path / "out").iterdir())) == steps
+    assert len(list((directory / "out").iterdir())) == steps
     for step in range(steps):
-        data = entries(tmp_path / "out", step)
+        data = entries(directory / "out", step)
         layers = [n for n in data if ".layers.1.LlamaDecoderLayer.forward." in n]
         assert len(layers) == forwards
         assert all("output" in data[name] for name in layers)
@@ -89,15 +108,14 @@ def test_training_is_recorded_and_unchanged(
         weights = [n for n in data if n.endswith(".q_proj.Linear.parameters_grad")]
         assert len(weights) == 2 and all(data[n]["weight"][0]["Norm"] > 0 for n in weights)
         if example == "record_accelerate" and step % 2 == 1:
-            stack = json.loads((tmp_path / f"out/step{step}/rank/construct.json").read_text())
+            stack = json.loads((directory / f"out/step{step}/rank/construct.json").read_text())
             assert "optimizer" in stack and "clip_grad" in stack
 
 
-def test_generation_records_the_tokens_of_the_range(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    recorded, plain = results_of("record_generate", tmp_path)
+def test_generation_records_the_tokens_of_the_range(ran: Path) -> None:
+    recorded, plain = results_of(ran / "record_generate")
     assert recorded == plain
-    data = entries(tmp_path / "out", 0)
+    data = entries(ran / "record_generate/out", 0)
     layers = [e for n, e in data.items() if ".layers.0.LlamaDecoderLayer.forward." in n]
     # With a key-value cache each call after the prompt reads one token.
     assert [e["input_args"][0]["shape"] for e in layers] == [[1, 1, 16]] * 3

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import run_script
 
 pytest.importorskip("torch")
 DATA = Path(__file__).parents[1] / "data"
@@ -23,8 +22,7 @@ ULPS = {"Mean": 4, "Norm": 1}
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("golden")
     script = DATA / "make_golden_run.py"
-    subprocess.run([sys.executable, script, out, "plumbline"], check=True, timeout=120,
-                   capture_output=True)
+    run_script(script, out, "plumbline")
     return out
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import run_script
 
 pytest.importorskip("torch")
 DATA = Path(__file__).parents[1] / "data"
@@ -30,8 +29,7 @@ def swapped(name: str | None) -> str | None:
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("filters") / "runs.json"
-    subprocess.run([sys.executable, DATA / "make_filtered_runs.py", path, "plumbline"],
-                   check=True, timeout=300, capture_output=True)
+    run_script(DATA / "make_filtered_runs.py", path, "plumbline")
     runs: dict[str, Any] = json.loads(path.read_text())
     return runs
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import front_ends
 import pytest
 import torch
 from ranks import PROLOGUE, run_ranks
-from recording import config, run
+from recording import config, run, run_script
 from torch import nn
 
 TRAINING = """
@@ -113,11 +111,7 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[Any,
     pytest.importorskip("transformers")
     directory = tmp_path_factory.mktemp("trainings")
     script = Path(__file__).parent / "neutral_models.py"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(directory), *MODELS],
-        capture_output=True, text=True, timeout=600, check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = run_script(script, directory, *MODELS)
     for word in ("stops watching", "hooks_failed", "is left out", "is not recorded"):
         assert word not in done.stdout + done.stderr, word
     return directory, {(one.pop("model"), one.pop("front end")): one

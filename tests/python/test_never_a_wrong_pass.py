@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import page_data
 import pytest
 import torch
 from compare_cases import Dump
+from recording import run
 
 import plumbline
 
@@ -58,8 +57,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def make(task: str, mode: str, what: str) -> Path:
         out = root / f"{task}_{mode}"
         if not out.is_dir():
-            command = [sys.executable, "-c", SCRIPT, str(out), task, mode, json.dumps(VALUES)]
-            subprocess.run(command, check=True, capture_output=True, timeout=120)
+            run(SCRIPT, out, task, mode, json.dumps(VALUES))
         return out / f"step{VALUES.index(what)}" / "rank"
 
     return make

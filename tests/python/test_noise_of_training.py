@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from noisy_models import RUNS
+from recording import run_script
 
 import plumbline
 
@@ -25,12 +24,8 @@ FAULTS = [name for name in ORDER if "," in name]
 def step(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
     """The recording of a run."""
     root = tmp_path_factory.mktemp("noise")
-    running = [subprocess.Popen([sys.executable, str(HERE / "noisy_models.py"), str(root), task],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-               for task in TASKS]
-    for process in running:
-        out, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, out
+    for task in TASKS:
+        run_script(HERE / "noisy_models.py", root, task)
     return lambda name, task: root / task / f"step{ORDER.index(name)}" / "rank"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from recording import PLUMB
+from recording import PLUMB, run_script
 
 torch = pytest.importorskip("torch")
 
@@ -22,9 +21,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def results_of(script: str, directory: Path, *words: str) -> list[Any]:
-    done = subprocess.run([sys.executable, HERE / script, directory, *words], text=True,
-                          capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_script(HERE / script, directory, *words)
     return [json.loads(line[7:]) for line in done.stdout.splitlines() if line.startswith("RESULT ")]
 
 

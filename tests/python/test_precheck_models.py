@@ -6,14 +6,13 @@ import csv
 import functools
 import json
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from device_server import device_environment
-from recording import PLUMB, config
+from recording import PLUMB, config, run_script
 from warm_interpreter import warm_python
 
 MODELS = ["llama", "mixtral", "resnet", "lstm"]
@@ -32,9 +31,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
             place.mkdir(parents=True)
             words += [model, dtype, str(config(place, level="mix"))]
     script = Path(__file__).with_name("precheck_models.py")
-    done = subprocess.run([sys.executable, "-W", "ignore", script, "plumbline.pytorch", *words],
-                          capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_script(script, "plumbline.pytorch", *words)
     return directory
 
 

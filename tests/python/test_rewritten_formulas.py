@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from recording import run_script
 from rewritten_models import FORMULAS
 
 import plumbline
@@ -21,8 +20,7 @@ FAULTS = [name for name in ORDER if "," in name]
 def step(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The recording of a formula."""
     root = tmp_path_factory.mktemp("formulas")
-    subprocess.run([sys.executable, str(HERE / "rewritten_models.py"), str(root)], check=True,
-                   timeout=300, capture_output=True)
+    run_script(HERE / "rewritten_models.py", root)
     return lambda name: root / "dump" / f"step{ORDER.index(name)}" / "rank"
 
 

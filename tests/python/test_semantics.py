@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import config
+from recording import config, run_script
 from semantics_scenarios import SCENARIOS
 
 SCRIPT = Path(__file__).parent / "run_semantics.py"
@@ -19,11 +17,7 @@ RUNS = [("L0", "statistics"), ("L1", "statistics"), ("mix", "statistics"), ("mix
 
 def run_all(directory: Path, argument: str) -> dict[str, Any]:
     result = directory / "result.json"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(SCRIPT), argument, str(result)],
-        capture_output=True, text=True, timeout=240, check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_script(SCRIPT, argument, result)
     values: dict[str, Any] = json.loads(result.read_text())
     return values
 

@@ -189,4 +189,4 @@ def test_stacks_of_communication_are_logged(trained: tuple[Path, list[str]]) -> 
     assert set(stacks) == {"all_reduce", "all_gather", "batch_isend_irecv", "broadcast"}
     assert len(stacks["all_reduce"]) == 3
     assert [frame.partition("]   ")[2] for frame in stacks["all_gather"][0]] == [
-        "gather", "calls", "<module>"]
+        "gather", "calls", "<module>", "<module>"]  # the last one is that of warm_python

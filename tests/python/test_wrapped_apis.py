@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from recording import run_script
 
 import plumbline.pytorch
 
@@ -38,11 +36,7 @@ MOST_NOT_CALLED = 0.02  # of all
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """calls.json of record_wrapped_apis.py, with the recording's entries as "entries"."""
     out = tmp_path_factory.mktemp("wrapped")
-    done = subprocess.run(
-        [sys.executable, str(HERE / "record_wrapped_apis.py"), str(out)], text=True,
-        env=dict(os.environ, PLUMBLINE_LOG_LEVEL="2"), capture_output=True, timeout=300,
-        check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    run_script(HERE / "record_wrapped_apis.py", out)
     found: dict[str, Any] = json.loads((out / "calls.json").read_text())
     dump = json.loads((out / "dump" / "step0" / "rank" / "dump.json").read_text())
     found["entries"] = dump["data"]

@@ -2,6 +2,7 @@
 // went wrong in one layer. Not part of the bundle.
 import type { LocalDataset, LocalDetails } from "../src/local_api";
 import type { Level, Meta, NodeRow, NodeType, Place, ValuePair, ValueSide } from "../src/types";
+import { success, type Result } from "../src/result";
 import { FLAG } from "../src/types";
 
 export interface FakeSize {
@@ -272,7 +273,11 @@ class Fake implements LocalDataset {
     return this.#names[id] ?? "";
   }
 
-  async details(id: number): Promise<LocalDetails> {
+  async load(): Promise<Result<unknown>> {
+    return success(null);
+  }
+
+  details(id: number): LocalDetails {
     const row = this.row(id);
     const isBad = row.level === "error" || row.level === "warning";
     return {

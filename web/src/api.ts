@@ -26,60 +26,25 @@ export interface FindQuestion {
 
 export type EventKind = "datasets" | "jobs";
 
-// Where the answers come from: a program, or data in the page itself.
-export interface Api {
-  // False where nothing can be opened, matched or exported: the page stands in a file.
-  readonly isServed: boolean;
-  // Any question whose address and answer a view knows itself.
-  ask<T>(path: string, parameters: Parameters, answer: Decoder<T>): Promise<Result<T>>;
-  tell<T>(path: string, body: unknown, answer: Decoder<T>): Promise<Result<T>>;
-  // Calls back with every change; returns what ends that.
-  watch(kind: EventKind, changed: () => void): () => void;
-  // Address of a job's file.
-  jobFile(job: string): string;
-
-  datasets(): Promise<Result<t.Datasets>>;
-  recordings(path: string): Promise<Result<readonly t.RecordingEntry[]>>;
-  open(target: string, golden: string): Promise<Result<string>>;
-  meta(dataset: string): Promise<Result<t.Meta>>;
-  children(dataset: string, question: ChildrenQuestion): Promise<Result<readonly t.ChildList[]>>;
-  path(dataset: string, node: number): Promise<Result<t.PathAnswer>>;
-  pathOf(dataset: string, name: string, place: number, side: t.Side): Promise<Result<t.PathAnswer>>;
-  node(dataset: string, node: number): Promise<Result<t.NodeDetails>>;
-  find(dataset: string, question: FindQuestion): Promise<Result<t.Found>>;
-  first(dataset: string, place: number): Promise<Result<t.FirstList>>;
-  flow(dataset: string, node: number): Promise<Result<readonly t.NodeRow[]>>;
-  peers(dataset: string, node: number): Promise<Result<readonly t.Peer[]>>;
-  timeline(dataset: string, step: number, offset: number, limit: number): Promise<Result<t.Timeline>>;
-  structure(dataset: string, question: Parameters): Promise<Result<t.Structure>>;
-  overSteps(dataset: string, node: number, value: string): Promise<Result<t.OverSteps>>;
-  source(dataset: string, file: string, line: number): Promise<Result<t.SourceText>>;
-  baseline(dataset: string, base: string): Promise<Result<t.Baseline>>;
-  matches(dataset: string): Promise<Result<t.Matches>>;
-  match(dataset: string, request: t.MatchRequest): Promise<Result<t.Matches>>;
-  unmatch(dataset: string, request: t.MatchRequest): Promise<Result<t.Matches>>;
-  undo(dataset: string): Promise<Result<t.Matches>>;
-  mapping(dataset: string): Promise<Result<t.Mapping>>;
-  export(dataset: string, format: t.ExportFormat, what: Parameters): Promise<Result<string>>;
-  jobs(): Promise<Result<readonly t.Job[]>>;
-  cancel(job: string): Promise<Result<unknown>>;
-}
-
 const map = <T, U>(result: Result<T>, change: (value: T) => U): Result<U> =>
   result.ok ? success(change(result.value)) : result;
 
 const of = (dataset: string, question: string): string =>
   `d/${encodeURIComponent(dataset)}/${question}`;
 
-// The questions in terms of JSON that is asked for and told.
-export abstract class JsonApi implements Api {
+// Where the answers come from: a program, or data in the page itself.
+export abstract class Api {
+  // False where nothing can be opened, matched or exported: the page stands in a file.
   abstract readonly isServed: boolean;
   protected abstract get(path: string, parameters: Parameters): Promise<Result<unknown>>;
   protected abstract post(path: string, body: unknown): Promise<Result<unknown>>;
   protected abstract remove(path: string): Promise<Result<unknown>>;
+  // Calls back with every change; returns what ends that.
   abstract watch(kind: EventKind, changed: () => void): () => void;
+  // Address of a job's file.
   abstract jobFile(job: string): string;
 
+  // Any question whose address and answer a view knows itself.
   async ask<T>(path: string, parameters: Parameters, answer: Decoder<T>): Promise<Result<T>> {
     const got = await this.get(path, parameters);
     return got.ok ? decode(answer, got.value, path) : got;
@@ -119,8 +84,8 @@ export abstract class JsonApi implements Api {
   find(dataset: string, question: FindQuestion) {
     return this.ask(of(dataset, "find"), { ...question }, d.found);
   }
-  first(dataset: string, place: number) {
-    return this.ask(of(dataset, "first"), { place }, d.firstList);
+  first(dataset: string, place: number, offset = 0, limit = 100) {
+    return this.ask(of(dataset, "first"), { place, offset, limit }, d.firstList);
   }
   async flow(dataset: string, node: number) {
     return map(await this.ask(of(dataset, "flow"), { node }, d.flow), (answer) => answer.rows);
@@ -140,8 +105,8 @@ export abstract class JsonApi implements Api {
   source(dataset: string, file: string, line: number) {
     return this.ask(of(dataset, "source"), { file, line }, d.sourceText);
   }
-  baseline(dataset: string, base: string) {
-    return this.ask(of(dataset, "baseline"), { base }, d.baseline);
+  baseline(dataset: string, base: string, offset: number, limit: number) {
+    return this.ask(of(dataset, "baseline"), { base, offset, limit }, d.baseline);
   }
   matches(dataset: string) {
     return this.ask(of(dataset, "matches"), {}, d.matches);
@@ -170,7 +135,7 @@ export abstract class JsonApi implements Api {
   }
 }
 
-export class HttpApi extends JsonApi {
+export class HttpApi extends Api {
   readonly isServed = true;
   readonly #base: string;
   #events: EventSource | null = null;

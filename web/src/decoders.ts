@@ -40,7 +40,7 @@ const nodeFields = {
 };
 
 export const nodeRow = record(nodeFields);
-export const nodeRows = table(nodeRow);
+const nodeRows = table(nodeRow);
 
 export const firstRow = record({
   ...nodeFields,
@@ -98,7 +98,7 @@ export const firstWrong = record({
   module_path: list(text),
 });
 
-export const placeCounts = record({
+const placeCounts = record({
   pass: integer,
   warning: integer,
   error: integer,
@@ -142,7 +142,7 @@ export const meta = record({
   facts: dictionary(unknown),
 });
 
-export const childList = record({ node: integer, total: integer, offset: integer, rows: nodeRows });
+const childList = record({ node: integer, total: integer, offset: integer, rows: nodeRows });
 export const childLists = record({ lists: list(childList) });
 
 export const pathAnswer = record({ exact: flag, rows: nodeRows });
@@ -177,11 +177,8 @@ export const valuePair = record({
   notes: list(text),
 });
 
-// A row that stands for itself: alone, or as a table of one.
-const oneRow: Decoder<Decoded<typeof nodeRow>> = (row, where) => {
-  const rows = typeof row === "object" && row !== null && "fields" in row ? nodeRows(row, where) : [];
-  return rows[0] ?? nodeRow(row, where);
-};
+// A table of one row.
+const oneRow: Decoder<Decoded<typeof nodeRow>> = (value, at) => nodeRows(value, at)[0] ?? nodeRow(null, at);
 
 export const nodeDetails = record({
   row: oneRow,
@@ -265,6 +262,7 @@ export const baseline = record({
   worse: integer,
   same: integer,
   new: integer,
+  total: integer,
   rows: nodeRows,
 });
 

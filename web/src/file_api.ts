@@ -1,5 +1,5 @@
 // Answers from data that stand in the page itself (report/file_dataset.ts).
-import type { Api, Parameters } from "./api";
+import type { Api } from "./api";
 import { LocalApi } from "./local_api";
 import { FileDataset } from "./report/file_dataset";
 import { success, type Result } from "./result";
@@ -16,23 +16,6 @@ export class FileApi extends LocalApi {
   static async open(text: string): Promise<Result<FileApi>> {
     const data = await FileDataset.read(text);
     return data.ok ? success(new FileApi(data.value)) : data;
-  }
-
-  // Rows are unpacked when a question needs them.
-  protected override async get(path: string, parameters: Parameters): Promise<Result<unknown>> {
-    for (const place of this.#placesFor(path.replace(/^d\/[^/]*\//, ""), parameters)) {
-      const loaded = await this.data.loadRows(place);
-      if (!loaded.ok) return loaded;
-    }
-    return super.get(path, parameters);
-  }
-
-  #placesFor(question: string, parameters: Parameters): readonly number[] {
-    const all = this.data.parts.map((_, place) => place);
-    if (question === "over_steps") return all;
-    if (question === "node") return [this.data.placeOf(Number(parameters["node"]))];
-    const asksValues = /\b(dtype|shape):/i.test(String(parameters["q"] ?? ""));
-    return asksValues ? all : [];
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Result } from "./result";
 import type { NodeRow, QueryError } from "./types";
 
-export interface HitPage {
+interface HitPage {
   readonly rows: readonly NodeRow[];
   readonly total: number;
   readonly cursor: string;

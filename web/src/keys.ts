@@ -11,14 +11,14 @@ export type Action =
   | "zoom-in" | "zoom-out" | "pan-left" | "pan-right" | "fit" | "link"
   | "view-graph" | "view-outline" | "view-list";
 
-export interface KeyLine {
+interface KeyLine {
   readonly keys: readonly string[];
   readonly action: Action;
   readonly text: TextKey;
 }
 
 export const KEYS: readonly KeyLine[] = [
-  { keys: ["f"], action: "first", text: "key.first" },
+  { keys: ["f"], action: "first", text: "view.first" },
   { keys: ["j"], action: "next-hit", text: "key.next-hit" },
   { keys: ["k"], action: "previous-hit", text: "key.previous-hit" },
   { keys: ["/"], action: "query", text: "key.query" },
@@ -62,7 +62,7 @@ const BY_KEY: ReadonlyMap<string, Action> = new Map(
 );
 
 // How a key is written in the table: "Ctrl+l", "Shift+Enter", "{" as it is typed.
-export function keyName(event: KeyboardEvent): string {
+function keyName(event: KeyboardEvent): string {
   const base = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const control = event.ctrlKey || event.metaKey ? "Ctrl+" : "";
   return `${control}${event.shiftKey && event.key.length > 1 ? "Shift+" : ""}${base}`;

@@ -1,6 +1,7 @@
 // Where everything stands: bar, answer, tabs, hits, the view, the flow and the details.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { isGraph } from "./dataset_kind";
 import type { Api } from "./api";
 import { Answer } from "./panels/answer";
 import { Details } from "./panels/details";
@@ -9,17 +10,17 @@ import { HitsPanel } from "./panels/hits";
 import { OpenPanel } from "./panels/open";
 import { TopBar, type Theme } from "./panels/top_bar";
 import type { Failure, Result } from "./result";
-import type { Session } from "./session";
 import type { State } from "./state";
 import type { Say } from "./texts";
-import { isGraph } from "./dataset_kind";
-import type { Datasets, NodeRow } from "./types";
+import type { Datasets } from "./types";
+import type { Context } from "./view";
 import { viewsOf } from "./views";
 
-export interface LayoutProps {
+interface LayoutProps {
   readonly say: Say;
   readonly state: State;
-  readonly session: Session | null;
+  // null: nothing is open.
+  readonly context: Context | null;
   readonly api: Api;
   readonly datasets: Result<Datasets> | null;
   readonly theme: Theme;
@@ -30,22 +31,17 @@ export interface LayoutProps {
   readonly viewRoot: HTMLElement;
   readonly view: string;
   readonly dialog: ComponentChildren;
-  readonly onGo: (change: Partial<State>) => void;
-  readonly onSelect: (row: NodeRow) => void;
+  readonly onOpen: (dataset: string) => void;
   readonly onList: () => void;
   readonly onTheme: () => void;
   readonly onLanguage: () => void;
   readonly onHelp: () => void;
-  readonly onShare: () => void;
   readonly onExport: () => void;
-  readonly onFirst: () => void;
-  readonly onCopy: (text: string) => void;
-  readonly onValues: (param: string) => void;
-  readonly onSource: (file: string, line: number) => void;
 }
 
 export function Layout(props: LayoutProps) {
-  const { say, session, state } = props;
+  const { say, context, state } = props;
+  const isReady = context?.session.isReady === true;
   return (
     <>
       <a class="skip" href="#view" onClick={(event) => {
@@ -53,9 +49,9 @@ export function Layout(props: LayoutProps) {
         props.viewRoot.querySelector<HTMLElement>("[tabindex='0']")?.focus();
       }}>{say("app.skip")}</a>
       <TopBar {...props} isServed={props.api.isServed} />
-      {session?.isReady && <Opened {...props} session={session} />}
-      {state.dataset === "" && <OpenPanel say={say} api={props.api} datasets={props.datasets} onOpen={(dataset) => props.onGo({ dataset })} />}
-      {state.dataset !== "" && !session?.isReady && <Waiting {...props} />}
+      {isReady && <Opened {...props} context={context} />}
+      {state.dataset === "" && <OpenPanel say={say} api={props.api} datasets={props.datasets} onOpen={props.onOpen} />}
+      {state.dataset !== "" && !isReady && <Waiting {...props} />}
       <div class="notice" role="status" aria-live="polite">{props.notice && <p>{props.notice}</p>}</div>
       {props.dialog}
     </>
@@ -63,9 +59,9 @@ export function Layout(props: LayoutProps) {
 }
 
 function Waiting(props: LayoutProps) {
-  const { say, failure, progress, session } = props;
+  const { say, failure, progress, context } = props;
   if (failure) return <main class="open" id="view"><p class="empty bad" role="alert">{failure.message}</p></main>;
-  if (session && session.meta.places.length === 0) return <main class="open" id="view"><p class="empty">{say("tree.empty")}</p></main>;
+  if (context?.session.meta.places.length === 0) return <main class="open" id="view"><p class="empty">{say("tree.empty")}</p></main>;
   const known = props.datasets?.ok ? props.datasets.value.datasets.find(({ id }) => id === props.state.dataset) : undefined;
   return (
     <main class="open waiting" id="view" aria-busy="true">
@@ -78,33 +74,29 @@ function Waiting(props: LayoutProps) {
   );
 }
 
-function Opened(props: LayoutProps & { readonly session: Session }) {
-  const { say, session, state } = props;
+function Opened(props: LayoutProps & { readonly context: Context }) {
+  const { context, state } = props;
+  const { say, session } = context;
   const hits = state.q !== "" ? session.hits : null;
   return (
     <>
-      {isGraph(session.meta) && <Answer say={say} session={session} onFirst={props.onFirst} onQuery={(q) => props.onGo({ q })} />}
+      {isGraph(session.meta) && <Answer context={context} />}
       <nav class="tabs" aria-label={say("bar.views")}>
         <div role="tablist" aria-label={say("bar.views")}>
           {viewsOf(session).map((kind) => (
             <button key={kind.key} role="tab" aria-selected={kind.key === props.view} title={kind.shortcut && `${say(kind.title)} (${kind.shortcut})`}
-              onClick={() => props.onGo({ view: kind.key })}>{say(kind.title)}</button>
+              onClick={() => context.go({ view: kind.key })}>{say(kind.title)}</button>
           ))}
         </div>
         <div class="tab-tools" id="view-tools" />
       </nav>
       <main class={hits ? "work with-hits" : "work"}>
-        {hits && (
-          <HitsPanel say={say} hits={hits} selected={session.selected?.id ?? -1} order={state.extra["order"] ?? "execution"}
-            onOrder={(order) => props.onGo({ extra: { ...state.extra, order: order === "execution" ? "" : order } })}
-            onSelect={props.onSelect} onClose={() => props.onGo({ q: "" })} />
-        )}
+        {hits && <HitsPanel context={context} state={state} hits={hits} />}
         <Splits viewRoot={props.viewRoot} say={say} isSmall={session.selected === null}
           below={viewsOf(session).find((kind) => kind.key === props.view)?.isWhole === true ? null : (
             <>
-              <Flow say={say} session={session} onSelect={props.onSelect} />
-              <Details say={say} session={session} param={state.param} onParam={(param) => props.onGo({ param })}
-                onValues={props.onValues} onSelect={props.onSelect} onCopy={props.onCopy} onSource={props.onSource} />
+              <Flow context={context} />
+              <Details context={context} state={state} />
             </>
           )} />
       </main>

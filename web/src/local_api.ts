@@ -1,8 +1,9 @@
 // Answers questions from a dataset that is in the page's own memory: the data of a report, or a made
-// one. The answers are the JSON that a program would send, and are checked like it.
-import { JsonApi, type EventKind, type Parameters } from "./api";
-import { parseQuery, type ParsedQuery } from "./query";
+// one.
+import { Api, type ChildrenQuestion, type EventKind, type FindQuestion } from "./api";
+import { parseQuery } from "./query";
 import { failure, success, type Result } from "./result";
+import { lowerBound } from "./tree";
 import type { FirstRow, Meta, NodeDetails, NodeRow, OverSteps, Side } from "./types";
 
 export type LocalDetails = Omit<NodeDetails, "row" | "partner_row" | "path">;
@@ -12,10 +13,12 @@ export type LocalDetails = Omit<NodeDetails, "row" | "partner_row" | "path">;
 export interface LocalDataset {
   readonly meta: Meta;
   readonly nodeCount: number;
+  // Makes the values of a node, or of all, ready to be asked for.
+  load(id: number | "all"): Promise<Result<unknown>>;
   row(id: number): NodeRow;
   name(id: number): string;
   // null: its details are not part of this page.
-  details(id: number): Promise<LocalDetails | null>;
+  details(id: number): LocalDetails | null;
   dtypes(id: number): readonly string[];
   shapes(id: number): readonly string[];
   readonly first: readonly { readonly id: number; readonly kind: FirstRow["kind"]; readonly why: string }[];
@@ -23,11 +26,6 @@ export interface LocalDataset {
   overSteps(id: number, value: string): OverSteps | null;
 }
 
-const FIELDS: readonly (keyof NodeRow)[] = [
-  "id", "parent", "partner", "name", "type", "children", "size", "depth", "index", "order", "level",
-  "overflow", "worst", "errors", "warnings", "unmatched", "ms", "error", "input_error", "flags", "hits",
-  "is_hit", "change",
-];
 const ID = "0";
 
 interface PlaceRange {
@@ -37,7 +35,7 @@ interface PlaceRange {
   readonly end: number;
 }
 
-export class LocalApi extends JsonApi {
+export class LocalApi extends Api {
   readonly isServed = false;
   readonly #data: LocalDataset;
   readonly #places: readonly PlaceRange[];
@@ -60,113 +58,53 @@ export class LocalApi extends JsonApi {
   override jobFile(): string {
     return "";
   }
+  // Everything that is not answered below.
+  protected override async get(): Promise<Result<unknown>> {
+    return failure("only-served", "This page stands in a file. Open the recordings with \"plumb view\" for this.");
+  }
   protected override post(): Promise<Result<unknown>> {
-    return Promise.resolve(onlyServed());
+    return this.get();
   }
   protected override remove(): Promise<Result<unknown>> {
-    return Promise.resolve(onlyServed());
+    return this.get();
   }
 
-  protected override get(path: string, parameters: Parameters): Promise<Result<unknown>> {
-    const question = path === "datasets" || path === "jobs" ? path : path.replace(/^d\/[^/]*\//, "");
-    const p = (name: string): string => String(parameters[name] ?? "");
-    return this.#answer(question, p);
-  }
-
-  async #answer(question: string, p: (name: string) => string): Promise<Result<unknown>> {
-    const node = p("node") === "" ? -1 : Number(p("node").split(",")[0]);
-    switch (question) {
-      case "datasets":
-        return success(this.#datasets());
-      case "jobs":
-        return success({ jobs: [] });
-      case "meta":
-        return success(this.#data.meta);
-      case "children":
-        return this.#children(p);
-      case "path":
-        return node >= 0 ? this.#path(node) : this.#pathOf(p("name"), number(p("place"), 0), side(p("side")));
-      case "node":
-        return this.#node(node);
-      case "find":
-        return this.#find(p);
-      case "first":
-        return this.#first(number(p("place"), -1));
-      case "flow":
-        return this.#isNode(node) ? success({ rows: this.#table(this.#inOrder(node)) }) : noNode(node);
-      case "over_steps":
-        return this.#overSteps(node, p("value"));
-      case "matches":
-        return success({ pairs: [], can_undo: false });
-      default:
-        return onlyServed();
-    }
-  }
-
-  #datasets(): unknown {
+  override async datasets() {
     const { target, golden, etag } = this.#data.meta;
     const title = golden === "" ? target : `${target} · ${golden}`;
-    const dataset = {
-      id: ID, kind: "graph", state: "ready", title, target, golden, progress: 1, error: "", etag,
-    };
-    return { datasets: [dataset], read_only: true, roots: [] };
+    const dataset = { id: ID, kind: "graph", state: "ready", title, target, golden, progress: 1, error: "", etag } as const;
+    return success({ datasets: [dataset], read_only: true, roots: [] });
   }
 
-  #isNode(id: number): boolean {
-    return Number.isInteger(id) && id >= 0 && id < this.#data.nodeCount;
+  override async jobs() {
+    return success([]);
   }
 
-  *#childIds(id: number): Generator<number> {
-    const count = this.#data.row(id).children;
-    let child = id + 1;
-    for (let i = 0; i < count; i++) {
-      yield child;
-      child += this.#data.row(child).size;
-    }
+  override async matches() {
+    return success({ pairs: [], can_undo: false });
   }
 
-  #inOrder(id: number): readonly number[] {
-    return [...this.#childIds(id)].sort((a, b) => this.#data.row(a).order - this.#data.row(b).order);
+  override async meta(_: string) {
+    return success(this.#data.meta);
   }
 
-  #table(ids: readonly number[], hits?: Uint32Array): unknown {
-    const rows = ids.map((id) => {
-      const row = this.#data.row(id);
-      const inside = hits ? countInside(hits, id, id + row.size) : -1;
-      const own = hits !== undefined && countInside(hits, id, id + 1) > 0;
-      return FIELDS.map((field) =>
-        field === "hits" ? inside : field === "is_hit" ? own : asJson(row[field]));
-    });
-    return { fields: FIELDS, rows };
-  }
-
-  #children(p: (name: string) => string): Result<unknown> {
-    const ids = p("node").split(",").map(Number);
-    const offset = number(p("offset"), 0);
-    const limit = number(p("limit"), 100);
-    const ms = number(p("ms"), -1);
-    const hits = p("q") === "" ? undefined : this.#hitIds(p("q"));
+  override async children(_: string, { nodes, offset = 0, limit = 100, ms = -1, q = "" }: ChildrenQuestion) {
+    const hits = q === "" ? undefined : await this.#hitIds(q);
     const lists = [];
-    for (const id of ids) {
-      if (!this.#isNode(id)) return noNode(id);
-      const children = [...this.#childIds(id)].filter((child) => ms < 0 || this.#data.row(child).ms === ms);
-      const rows = this.#table(children.slice(offset, offset + limit), hits);
-      lists.push({ node: id, total: children.length, offset, rows });
+    for (const node of nodes) {
+      if (!this.#isNode(node)) return noNode(node);
+      const children = this.#childRows(node).filter((child) => ms < 0 || child.ms === ms);
+      const rows = children.slice(offset, offset + limit).map((row) => (hits ? withHits(row, hits) : row));
+      lists.push({ node, total: children.length, offset, rows });
     }
-    return success({ lists });
+    return success(lists);
   }
 
-  #pathIds(id: number): number[] {
-    const path = [];
-    for (let at = id; at >= 0; at = this.#data.row(at).parent) path.unshift(at);
-    return path;
+  override async path(_: string, node: number) {
+    return this.#isNode(node) ? success({ exact: true, rows: this.#pathRows(node) }) : noNode(node);
   }
 
-  #path(id: number): Result<unknown> {
-    return this.#isNode(id) ? success({ exact: true, rows: this.#table(this.#pathIds(id)) }) : noNode(id);
-  }
-
-  #pathOf(name: string, place: number, of: Side): Result<unknown> {
+  override async pathOf(_: string, name: string, place: number, of: Side) {
     const range = this.#places[place];
     if (!range) return failure("not-found", `There is no place ${place}.`);
     const [from, to] = of === "golden" ? [range.golden, range.end] : [range.target, range.golden];
@@ -178,130 +116,111 @@ export class LocalApi extends JsonApi {
       for (let id = from; id < to; id++) {
         const found = this.#data.name(id);
         if (found === wanted || (!isWhole && this.#data.row(id).children > 0 && found.startsWith(`${wanted}.`))) {
-          return success({ exact: isWhole, rows: this.#table(this.#pathIds(id)) });
+          return success({ exact: isWhole, rows: this.#pathRows(id) });
         }
       }
     }
-    return success({ exact: false, rows: this.#table([from]) });
+    return success({ exact: false, rows: [this.#data.row(from)] });
   }
 
-  async #node(id: number): Promise<Result<unknown>> {
+  override async node(_: string, id: number) {
     if (!this.#isNode(id)) return noNode(id);
-    const details = await this.#data.details(id);
+    const loaded = await this.#data.load(id);
+    if (!loaded.ok) return loaded;
+    const details = this.#data.details(id);
     if (!details) {
       return failure("left-out", "The numbers of this call were left out of the file to keep it small; open the recordings with \"plumb view\" to see them.");
     }
-    const { partner } = this.#data.row(id);
+    const row = this.#data.row(id);
     return success({
-      ...(jsonNumbers(details) as object),
-      row: this.#table([id]),
-      partner_row: partner >= 0 ? this.#table([partner]) : null,
-      path: this.#pathIds(id).map((at) => this.#data.name(at)),
+      ...details, row, partner_row: row.partner >= 0 ? this.#data.row(row.partner) : null, path: this.#pathRows(id).map(({ name }) => name),
     });
   }
 
-  #matching(parsed: ParsedQuery, range: PlaceRange): number[] {
-    const place = this.#data.meta.places[range.index];
-    const out: number[] = [];
-    for (let id = range.target; id < range.end; id++) {
-      const node = {
-        row: this.#data.row(id),
-        side: id < range.golden ? ("target" as const) : ("golden" as const),
-        step: place?.step ?? 0,
-        rank: place?.rank ?? 0,
-        dtypes: this.#data.dtypes(id),
-        shapes: this.#data.shapes(id),
-      };
-      if (parsed.matches(node)) out.push(id);
+  override async find(_: string, question: FindQuestion) {
+    const { q, place = -1, side, cursor = "", limit = 100, order } = question;
+    const { error } = parseQuery(q);
+    if (error) return success({ total: 0, rows: [], cursor: "", error });
+    const range = this.#places[place];
+    const rows = [...(await this.#hitIds(q))].filter((id) => {
+      if (range && (id < range.target || id >= range.end)) return false;
+      const own = range ?? this.#places.find((each) => id >= each.target && id < each.end);
+      return side === undefined || (own !== undefined && (id < own.golden) === (side === "target"));
+    }).map((id) => this.#data.row(id));
+    if (order === "name") rows.sort((a, b) => (a.name < b.name ? -1 : 1));
+    else if (order === "error") rows.sort((a, b) => size(b) - size(a));
+    const from = Number(cursor);
+    const next = from + limit < rows.length ? String(from + limit) : "";
+    return success({ total: rows.length, rows: rows.slice(from, from + limit), cursor: next, error: null });
+  }
+
+  override async first(_: string, place: number, offset = 0, limit = 100) {
+    const range = this.#places[place];
+    const own = this.#data.first.filter(({ id }) => !range || (id >= range.target && id < range.end));
+    const rows = own.slice(offset, offset + limit).map(({ id, kind, why }) => ({ ...this.#data.row(id), kind, why }));
+    return success({ rows, total: own.length, ordered_by: this.#data.firstOrder });
+  }
+
+  override async flow(_: string, node: number) {
+    return this.#isNode(node) ? success(this.#childRows(node).sort((a, b) => a.order - b.order)) : noNode(node);
+  }
+
+  override async overSteps(_: string, node: number, value: string) {
+    const loaded = await this.#data.load("all");
+    if (!loaded.ok) return loaded;
+    const series = this.#isNode(node) ? this.#data.overSteps(node, value) : null;
+    return series ? success(series) : failure("not-found", "There is one step only.");
+  }
+
+  #isNode(id: number): boolean {
+    return Number.isInteger(id) && id >= 0 && id < this.#data.nodeCount;
+  }
+
+  #childRows(id: number): NodeRow[] {
+    const rows: NodeRow[] = [];
+    for (let child = id + 1; rows.length < this.#data.row(id).children;) {
+      const row = this.#data.row(child);
+      rows.push(row);
+      child += row.size;
     }
-    return out;
+    return rows;
+  }
+
+  #pathRows(id: number): NodeRow[] {
+    const rows: NodeRow[] = [];
+    for (let at = id; at >= 0; at = rows[0]?.parent ?? -1) rows.unshift(this.#data.row(at));
+    return rows;
   }
 
   // Ids of all hits, ascending; the last queries are kept, as every list of children asks for them.
-  #hitIds(q: string): Uint32Array {
+  async #hitIds(q: string): Promise<Uint32Array> {
     const known = this.#hits.get(q);
     if (known) return known;
-    const parsed = parseQuery(q);
-    const ids = Uint32Array.from(this.#places.flatMap((range) => this.#matching(parsed, range)));
-    if (this.#hits.size > 8) this.#hits.clear();
-    this.#hits.set(q, ids);
-    return ids;
-  }
-
-  #find(p: (name: string) => string): Result<unknown> {
-    const parsed = parseQuery(p("q"));
-    if (parsed.error) {
-      return success({ total: 0, rows: this.#table([]), cursor: "", error: parsed.error });
+    if (/\b(dtype|shape):/i.test(q)) await this.#data.load("all");
+    const { matches } = parseQuery(q);
+    const ids: number[] = [];
+    for (const range of this.#places) {
+      const { step = 0, rank = 0 } = this.#data.meta.places[range.index] ?? {};
+      for (let id = range.target; id < range.end; id++) {
+        const side = id < range.golden ? "target" : "golden";
+        if (matches({ row: this.#data.row(id), side, step, rank, dtypes: this.#data.dtypes(id), shapes: this.#data.shapes(id) })) ids.push(id);
+      }
     }
-    const place = number(p("place"), -1);
-    const range = this.#places[place];
-    const of = p("side");
-    let ids = [...this.#hitIds(p("q"))].filter((id) => {
-      if (range && (id < range.target || id >= range.end)) return false;
-      if (of === "") return true;
-      const own = range ?? this.#places.find((r) => id >= r.target && id < r.end);
-      return own !== undefined && (id < own.golden) === (of === "target");
-    });
-    if (p("order") === "name") ids = ids.sort((a, b) => (this.#data.name(a) < this.#data.name(b) ? -1 : 1));
-    else if (p("order") === "error") ids = ids.sort((a, b) => size(this.#data.row(b)) - size(this.#data.row(a)));
-    const from = number(p("cursor"), 0);
-    const limit = number(p("limit"), 100);
-    const cursor = from + limit < ids.length ? String(from + limit) : "";
-    return success({ total: ids.length, rows: this.#table(ids.slice(from, from + limit)), cursor, error: null });
-  }
-
-  #first(place: number): Result<unknown> {
-    const range = this.#places[place];
-    const own = this.#data.first.filter(({ id }) => !range || (id >= range.target && id < range.end));
-    const rows = own.map(({ id, kind, why }) => {
-      const row = this.#data.row(id);
-      return [...FIELDS.map((field) => asJson(row[field])), kind, why];
-    });
-    return success({
-      rows: { fields: [...FIELDS, "kind", "why"], rows }, total: own.length, ordered_by: this.#data.firstOrder,
-    });
-  }
-
-  #overSteps(id: number, value: string): Result<unknown> {
-    const series = this.#isNode(id) ? this.#data.overSteps(id, value) : null;
-    return series ? success(jsonNumbers(series)) : failure("not-found", "There is one step only.");
+    if (this.#hits.size > 8) this.#hits.clear();
+    const found = Uint32Array.from(ids);
+    this.#hits.set(q, found);
+    return found;
   }
 }
 
-const number = (text: string, missing: number): number => (text === "" ? missing : Number(text));
-const side = (text: string): Side => (text === "golden" ? "golden" : "target");
 const size = (row: NodeRow): number => (row.error === null ? -1 : Number.isNaN(row.error) ? Infinity : row.error);
-
-function onlyServed(): Result<never> {
-  return failure("only-served", "This page stands in a file. Open the recordings with \"plumb view\" for this.");
-}
 
 function noNode(id: number): Result<never> {
   return failure("not-found", `There is no node ${id}; reload the page.`);
 }
 
-function asJson(value: unknown): unknown {
-  if (typeof value !== "number" || Number.isFinite(value)) return value;
-  return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-function jsonNumbers(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(jsonNumbers);
-  if (typeof value !== "object" || value === null) return asJson(value);
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, jsonNumbers(entry)]));
-}
-
-// How many of the ascending `ids` lie in [from, to).
-function countInside(ids: Uint32Array, from: number, to: number): number {
-  const below = (limit: number): number => {
-    let low = 0;
-    let high = ids.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((ids[middle] ?? 0) < limit) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  return below(to) - below(from);
+// How many of the ascending `hits` lie in a node, and whether it is one of them.
+function withHits(row: NodeRow, hits: Uint32Array): NodeRow {
+  const first = lowerBound(hits, row.id);
+  return { ...row, hits: lowerBound(hits, row.id + row.size) - first, is_hit: hits[first] === row.id };
 }

@@ -19,12 +19,22 @@ export function worstOf(row: NodeRow): Level {
   return severity(row.worst) > severity(row.level) ? row.worst : row.level;
 }
 
+// In the order of plumbline::Verdict.
+export const VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"] as const;
+
+// A verdict as a word of the page's language; files of msprobe have others.
+export function verdictText(verdict: string, say: Say): string {
+  const at = VERDICTS.findIndex((known) => known === verdict);
+  return at < 0 ? verdict : say(verdictKey(at));
+}
+
+export const verdictKey = (verdict: number): TextKey => `verdict.${verdict === 0 || verdict === 1 || verdict === 2 || verdict === 3 ? verdict : 4}`;
+
 // The verdicts of plumb compare in terms of levels.
 export function levelOfVerdict(verdict: string): Level {
   switch (verdict) {
     case "same":
     case "within noise":
-    case "within_noise":
     case "pass":
       return "pass";
     case "suspicious":
@@ -34,7 +44,6 @@ export function levelOfVerdict(verdict: string): Level {
     case "error":
       return "error";
     case "not comparable":
-    case "not_comparable":
     case "unmatched":
       return "unmatched";
     default:
@@ -42,7 +51,7 @@ export function levelOfVerdict(verdict: string): Level {
   }
 }
 
-export const levelKey = (level: Level): TextKey => `level.${level}`;
+const levelKey = (level: Level): TextKey => `level.${level}`;
 export const overflowKey = (overflow: Overflow): TextKey => `overflow.${overflow}`;
 
 export function LevelMark(props: { readonly level: Level; readonly say: Say; readonly withWord?: boolean }) {

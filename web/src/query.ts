@@ -14,9 +14,9 @@ export interface QueryNode {
   readonly shapes: readonly string[];
 }
 
-export type Matcher = (node: QueryNode) => boolean;
+type Matcher = (node: QueryNode) => boolean;
 
-export interface ParsedQuery {
+interface ParsedQuery {
   readonly matches: Matcher;
   readonly error: QueryError | null;
 }

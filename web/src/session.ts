@@ -15,7 +15,7 @@ export interface SessionEvents {
 }
 
 // What became of a name that was looked for.
-export type Selection = "exact" | "nearest" | "none";
+type Selection = "exact" | "nearest" | "none";
 
 export class Session {
   readonly api: Api;
@@ -34,6 +34,8 @@ export class Session {
   // Whether opening and selecting on one side does so on the other.
   isLinked = true;
   filter: TreeFilter = NO_FILTER;
+  // Grows whenever calls were matched by hand, or no longer are.
+  matched = 0;
   readonly #on: SessionEvents;
   #ticket = 0;
 

@@ -204,7 +204,10 @@ class Page {
     say: this.#say,
     go: (change, options) => this.#go(change, options),
     select: (row, view) => this.#select(row, view),
+    first: () => this.#goFirst(),
     notice: (text) => this.#tell(text),
+    copy: (text, said) => void this.#copy(text, said ?? this.#say("details.copied")),
+    source: (file, line) => void this.#showSource(file, line),
   });
 
   #select(row: NodeRow, view?: string): void {
@@ -260,7 +263,7 @@ class Page {
     if (event.defaultPrevented || this.#dialog !== "" || isTyping(event)) return;
     const action = actionOf(event);
     const isButton = event.target instanceof HTMLElement && /^(BUTTON|SUMMARY|A)$/.test(event.target.tagName);
-    if (isButton && (event.key === "Enter" || event.key === " ") && !this.#viewRoot.contains(event.target)) return;
+    if (isButton && (event.key === "Enter" || event.key === " ")) return;
     const used = (action !== null && this.#act(action)) || this.#view?.key?.(event) === true;
     if (used) event.preventDefault();
   }
@@ -352,7 +355,9 @@ class Page {
   async #undo(session: Session): Promise<void> {
     const done = await this.#api.undo(session.dataset);
     this.#tell(done.ok ? this.#say("app.undone") : done.error.message);
-    if (done.ok) await this.#datasetsChanged();
+    if (!done.ok) return;
+    session.matched++;
+    await this.#datasetsChanged();
   }
 
   // --- Drawing
@@ -406,14 +411,11 @@ class Page {
     const building = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === this.#state.dataset) : undefined;
     render(
       <Layout
-        say={this.#say} state={this.#state} session={session} viewRoot={this.#viewRoot} view={this.#kind?.key ?? ""}
+        say={this.#say} state={this.#state} context={session && this.#context(session)} viewRoot={this.#viewRoot} view={this.#kind?.key ?? ""}
         api={this.#api} datasets={this.#datasets} theme={this.#theme} notice={this.#notice} failure={this.#failure}
         progress={building?.state === "building" ? building.progress : -1}
-        onGo={(change) => this.#go(change)} onSelect={(row) => this.#select(row)} onList={() => this.#go(NO_STATE)}
-        onTheme={() => this.#nextTheme()} onLanguage={() => this.#nextLanguage()} onHelp={() => this.#open("help")}
-        onShare={() => void this.#copy(location.href, this.#say("app.copied"))} onExport={() => this.#open("export")}
-        onFirst={() => this.#goFirst()} onCopy={(text) => void this.#copy(text, this.#say("details.copied"))}
-        onValues={(param) => this.#go({ view: "value", param })} onSource={(file, line) => void this.#showSource(file, line)}
+        onOpen={(dataset) => this.#go({ dataset })} onList={() => this.#go(NO_STATE)}
+        onTheme={() => this.#nextTheme()} onLanguage={() => this.#nextLanguage()} onHelp={() => this.#open("help")} onExport={() => this.#open("export")}
         dialog={this.#dialogBox()} />,
       this.#root,
     );

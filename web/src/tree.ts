@@ -253,17 +253,18 @@ export class Tree {
   #loadPage(ids: readonly number[], page: number): Promise<void> {
     const known = ids.length === 1 ? this.#loading.get(`${ids[0]}/${page}`) : undefined;
     if (known) return known;
-    const work = this.#fetchPage(ids, page).finally(() => {
+    const work = this.#fetch(ids, page * PAGE, (page + 1) * PAGE).finally(() => {
       for (const id of ids) this.#loading.delete(`${id}/${page}`);
     });
     for (const id of ids) this.#loading.set(`${id}/${page}`, work);
     return work;
   }
 
-  async #fetchPage(ids: readonly number[], page: number): Promise<void> {
+  // Children `from` to `to` of each; an answer may hold fewer, as it is kept short.
+  async #fetch(ids: readonly number[], from: number, to: number): Promise<void> {
     const { ms, q, base } = this.#filter;
     const question: ChildrenQuestion = {
-      nodes: ids, offset: page * PAGE, limit: PAGE,
+      nodes: ids, offset: from, limit: to - from,
       ...(ms >= 0 && { ms }), ...(q !== "" && { q }), ...(base !== "" && { base }),
     };
     const answer = await this.#api.children(this.#dataset, question);
@@ -271,9 +272,16 @@ export class Tree {
       this.#failed(answer.error);
       return;
     }
+    const none: number[] = [];
+    const cut: [number, number][] = [];
     for (const list of answer.value) {
       const branch = this.#branches.get(list.node);
       if (!branch) continue;
+      const next = list.offset + list.rows.length;
+      if (next < Math.min(to, list.total)) {
+        if (list.rows.length === 0) none.push(list.node);
+        else cut.push([list.node, next]);
+      }
       branch.total = list.total;
       list.rows.forEach((row, i) => {
         branch.rows[list.offset + i] = row;
@@ -282,19 +290,26 @@ export class Tree {
       });
       this.#touch(list.node);
     }
+    if (none.length > 0 && none.length < ids.length) await this.#fetch(none, from, to);
+    for (const [id, next] of cut) await this.#fetch([id], next, to);
   }
 }
 
-// First position in the ascending `list` whose value is not below `value`.
-export function lowerBound(list: readonly number[], value: number): number {
+// First of `count` positions that is not below what is looked for: those below come first.
+export function firstNot(count: number, isBelow: (at: number) => boolean): number {
   let low = 0;
-  let high = list.length;
+  let high = count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((list[middle] ?? 0) < value) low = middle + 1;
+    if (isBelow(middle)) low = middle + 1;
     else high = middle;
   }
   return low;
+}
+
+// First position in the ascending `list` whose value is not below `value`.
+export function lowerBound(list: ArrayLike<number>, value: number): number {
+  return firstNot(list.length, (at) => (list[at] ?? 0) < value);
 }
 
 function indexOf(list: readonly number[], value: number): number {

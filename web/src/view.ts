@@ -18,8 +18,13 @@ export interface Context {
   go(change: Partial<State>, options?: GoOptions): void;
   // Selects a node; `view` also goes to that view. Opens the tree as far as needed.
   select(row: NodeRow, view?: string): void;
+  // Goes to the first wrong call.
+  first(): void;
   // A line at the bottom for some seconds, read out by screen readers.
   notice(text: string): void;
+  copy(text: string, said?: string): void;
+  // Shows a line of a source file.
+  source(file: string, line: number): void;
 }
 
 export interface View {

@@ -4,14 +4,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 // A table with keys of its own: its headings stay at the top of the rows.
-export interface GridProps {
+interface GridProps {
   readonly head: ComponentChildren;
   readonly headHeight: number;
   readonly activeId: string | undefined;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }
 
-export interface VirtualRowsProps {
+interface VirtualRowsProps {
   readonly count: number;
   readonly height: number;
   readonly label: string;

@@ -3,18 +3,11 @@ import { useState } from "preact/hooks";
 import { formatCount } from "../format";
 import { LevelMark } from "../marks";
 import type { Session } from "../session";
-import type { Say } from "../texts";
 import type { Level } from "../types";
+import type { Context } from "../view";
 
-export interface AnswerProps {
-  readonly say: Say;
-  readonly session: Session;
-  readonly onFirst: () => void;
-  readonly onQuery: (q: string) => void;
-}
-
-export function Answer(props: AnswerProps) {
-  const { say, session } = props;
+export function Answer({ context }: { readonly context: Context }) {
+  const { say, session } = context;
   const [isWhole, setWhole] = useState(false);
   const { answer, first, complete, golden, target, notes, kind } = session.meta;
   const [line = "", ...rest] = answer;
@@ -25,7 +18,7 @@ export function Answer(props: AnswerProps) {
       <div class="answer-line">
         <LevelMark level={level} say={say} />
         <h1>
-          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={props.onFirst}><bdi>{line || say("app.name")}</bdi></button>
+          <button class="lead" disabled={!first} title={first ? say("answer.open") : ""} onClick={() => context.first()}><bdi>{line || say("answer.alone")}</bdi></button>
         </h1>
         {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (
@@ -33,7 +26,7 @@ export function Answer(props: AnswerProps) {
             <span aria-hidden="true">{isWhole ? "▴" : "▾"}</span><span class="heard">{say("answer.all")}</span>
           </button>
         )}
-        <CountChips session={session} say={say} onQuery={props.onQuery} />
+        <CountChips context={context} />
       </div>
       {first && !isWhole && (
         <p class="second">
@@ -58,9 +51,10 @@ function isGood(session: Session): boolean {
     counts.pass > 0 && counts.warning + counts.error + counts.none + counts.unmatched_target + counts.unmatched_golden === 0);
 }
 
-function CountChips(props: { readonly session: Session; readonly say: Say; readonly onQuery: (q: string) => void }) {
-  const place = props.session.placeInfo();
-  if (!place || props.session.meta.kind === "build") return null;
+function CountChips({ context }: { readonly context: Context }) {
+  const { say, session } = context;
+  const place = session.placeInfo();
+  if (!place || session.meta.kind === "build") return null;
   const { counts } = place;
   const chips: readonly [Level, number][] = [
     ["error", counts.error], ["warning", counts.warning],
@@ -69,9 +63,9 @@ function CountChips(props: { readonly session: Session; readonly say: Say; reado
   return (
     <div class="chips">
       {chips.map(([level, count]) => (
-        <button key={level} class={`chip ${level}`} disabled={count === 0} title={props.say(`level.${level}`)}
-          onClick={() => props.onQuery(`level:${level}`)}>
-          <LevelMark level={level} say={props.say} />{formatCount(count)}
+        <button key={level} class={`chip ${level}`} disabled={count === 0} title={say(`level.${level}`)}
+          onClick={() => context.go({ q: `level:${level}` })}>
+          <LevelMark level={level} say={say} />{formatCount(count)}
         </button>
       ))}
     </div>

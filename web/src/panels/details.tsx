@@ -1,27 +1,22 @@
 // What is known of the selected call: paired values, why they were judged as they were, the stack.
 import { useState } from "preact/hooks";
 import { cut, formatError, formatScalar, formatShape } from "../format";
-import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity } from "../marks";
-import type { Session } from "../session";
+import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity, verdictText } from "../marks";
+import type { State } from "../state";
 import type { Say, TextKey } from "../texts";
 import { StepSparks } from "../views/node_trend";
 import type { NodeDetails, NodeRow, Scalar, ValuePair, ValueSide } from "../types";
+import type { Context } from "../view";
 
-export interface DetailsProps {
-  readonly say: Say;
-  readonly session: Session;
-  readonly param: string;
-  readonly onParam: (param: string) => void;
-  readonly onValues: (param: string) => void;
-  readonly onSelect: (row: NodeRow) => void;
-  readonly onCopy: (text: string) => void;
-  readonly onSource: (file: string, line: number) => void;
+interface DetailsProps {
+  readonly context: Context;
+  readonly state: State;
 }
 
 const NAME_LENGTH = 200;
 
 // A name of any length: cut, with the rest on demand.
-export function LongName(props: { readonly name: string; readonly say: Say }) {
+function LongName(props: { readonly name: string; readonly say: Say }) {
   const [isWhole, setWhole] = useState(false);
   const { name, say } = props;
   if (name.length <= NAME_LENGTH || isWhole) return <bdi class="mono name">{name}</bdi>;
@@ -34,7 +29,7 @@ export function LongName(props: { readonly name: string; readonly say: Say }) {
 }
 
 export function Details(props: DetailsProps) {
-  const { say, session } = props;
+  const { say, session } = props.context;
   const row = session.selected;
   if (!row) return <section class="details"><p class="empty">{say("details.none")}</p></section>;
   const details = session.details;
@@ -53,16 +48,17 @@ export function Details(props: DetailsProps) {
 }
 
 function Identity(props: DetailsProps & { readonly row: NodeRow; readonly details: NodeDetails | null }) {
-  const { say, session, row, details } = props;
+  const { context, state, row, details } = props;
+  const { say, session } = context;
   const partner = session.partner;
   const flags = flagTexts(row, say);
   const first = session.meta.first?.id === row.id ? session.meta.first : null;
-  const overSteps = (props.param || details?.values.find((value) => value.role === "output")?.name) ?? undefined;
+  const overSteps = (state.param || details?.values.find((value) => value.role === "output")?.name) ?? undefined;
   return (
     <>
       <h2>
         <LevelMark level={row.level} say={say} withWord /> <InsideMark row={row} say={say} />
-        <button class="plain end" onClick={() => props.onCopy(row.name)}>{say("app.copy")}</button>
+        <button class="plain end" onClick={() => context.copy(row.name)}>{say("app.copy")}</button>
       </h2>
       <p class="full-name"><LongName name={row.name || row.type} say={say} /></p>
       {details && details.path.length > 2 && (
@@ -77,7 +73,7 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
           <dt>{say("details.partner")}</dt>
           <dd>
             {partner
-              ? <button class="plain mono" title={partner.name} onClick={() => props.onSelect(partner)}><bdi>{cut(partner.name, 120)}</bdi></button>
+              ? <button class="plain mono" title={partner.name} onClick={() => context.select(partner)}><bdi>{cut(partner.name, 120)}</bdi></button>
               : session.meta.kind === "compare" ? say("details.no-partner") : "–"}
           </dd>
           {details.pairing && <><dt>{say("details.pairing")}</dt><dd>{details.pairing}</dd></>}
@@ -87,9 +83,9 @@ function Identity(props: DetailsProps & { readonly row: NodeRow; readonly detail
           {details.merge.length > 0 && <><dt>{say("details.merge")}</dt><dd>{details.merge.map((line) => <div key={line}>{line}</div>)}</dd></>}
         </dl>
       )}
-      {details && <Stack {...props} frames={details.stack} title={say("details.stack")} />}
+      {details && <Stack context={context} frames={details.stack} title={say("details.stack")} />}
       {details && details.golden_stack.length > 0 && details.golden_stack.join() !== details.stack.join() && (
-        <Stack {...props} frames={details.golden_stack} title={`${say("details.stack")} · ${say("side.golden")}`} />
+        <Stack context={context} frames={details.golden_stack} title={`${say("details.stack")} · ${say("side.golden")}`} />
       )}
     </>
   );
@@ -99,19 +95,20 @@ const lastParts = (name: string): string => name.split(".").slice(-4).join(".");
 
 const FRAME = /^\s*File "?(.+?)"?, line (\d+)/;
 
-function Stack(props: DetailsProps & { readonly frames: readonly string[]; readonly title: string }) {
-  const { say, frames } = props;
+function Stack(props: { readonly context: Context; readonly frames: readonly string[]; readonly title: string }) {
+  const { context, frames } = props;
+  const { say, api } = context;
   if (frames.length === 0) return <p class="dim">{say("details.no-stack")}</p>;
   return (
     <div class="stack">
-      <h3>{props.title}<button class="plain end" onClick={() => props.onCopy(frames.join("\n"))}>{say("app.copy")}</button></h3>
+      <h3>{props.title}<button class="plain end" onClick={() => context.copy(frames.join("\n"))}>{say("app.copy")}</button></h3>
       <ol>
         {frames.map((frame, i) => {
           const found = FRAME.exec(frame);
           return (
             <li key={i}>
-              {found && session(props).api.isServed
-                ? <button class="plain" onClick={() => props.onSource(found[1] ?? "", Number(found[2]))}><bdi>{frame.trim()}</bdi></button>
+              {found && api.isServed
+                ? <button class="plain" onClick={() => context.source(found[1] ?? "", Number(found[2]))}><bdi>{frame.trim()}</bdi></button>
                 : <bdi>{frame.trim()}</bdi>}
             </li>
           );
@@ -120,8 +117,6 @@ function Stack(props: DetailsProps & { readonly frames: readonly string[]; reado
     </div>
   );
 }
-
-const session = (props: DetailsProps): Session => props.session;
 
 type Order = "order" | "name" | "verdict" | "error";
 const NUMBERS = ["max", "min", "mean", "norm"] as const;
@@ -144,7 +139,8 @@ function sorted(values: readonly ValuePair[], order: Order): readonly ValuePair[
 }
 
 function Values(props: DetailsProps & { readonly details: NodeDetails }) {
-  const { say, details } = props;
+  const { details } = props;
+  const { say } = props.context;
   const [order, setOrder] = useState<Order>("order");
   if (details.values.length === 0) return <p class="empty">{say("details.no-values")}</p>;
   const values = sorted(details.values, order);
@@ -160,13 +156,13 @@ function Values(props: DetailsProps & { readonly details: NodeDetails }) {
   return (
     <>
       <div class="table-tools">
-        <h3>{say("details.values")}</h3>
-        <button class="plain" onClick={() => props.onCopy(asText(values))}>{say("details.copy-table")}</button>
+        <h3>{say("view.value")}</h3>
+        <button class="plain" onClick={() => props.context.copy(asText(values))}>{say("details.copy-table")}</button>
       </div>
       <table class="values">
         <thead>
           <tr>
-            {head("name", "details.column.name")}
+            {head("name", "value.value")}
             {isCompared && head("verdict", "details.column.verdict")}
             {isCompared && head("error", "details.column.error", true)}
             <th>{say("details.column.side")}</th>
@@ -185,20 +181,22 @@ function Values(props: DetailsProps & { readonly details: NodeDetails }) {
 }
 
 function ValueRows(props: DetailsProps & { readonly value: ValuePair; readonly isCompared: boolean; readonly hasMd5: boolean }) {
-  const { value, say, isCompared } = props;
+  const { context, state, value, isCompared } = props;
+  const { say } = context;
   const level = levelOfVerdict(value.verdict);
   const rows = isCompared ? 2 : 1;
   const hints = [value.reason_text, ...value.notes].filter((text) => text !== "").join("\n");
   const metrics = Object.entries(value.metrics).filter(([, metric]) => metric !== null);
   return (
-    <tbody class={value.name === props.param ? "chosen" : ""} onClick={() => props.onParam(value.name)} onDblClick={() => props.onValues(value.name)}>
+    <tbody class={value.name === state.param ? "chosen" : ""} onClick={() => context.go({ param: value.name })}
+      onDblClick={() => context.go({ view: "value", param: value.name })}>
       <tr>
         <th scope="rowgroup" rowSpan={rows}>
-          <button class="plain mono" title={say(`role.${value.role}`)} onClick={() => props.onParam(value.name)}><bdi>{cut(value.name, 60)}</bdi></button>
+          <button class="plain mono" title={say(`role.${value.role}`)} onClick={() => context.go({ param: value.name })}><bdi>{cut(value.name, 60)}</bdi></button>
         </th>
         {isCompared && (
           <td rowSpan={rows} title={hints}>
-            <LevelMark level={level} say={say} /> {value.verdict}
+            <LevelMark level={level} say={say} /> {verdictText(value.verdict, say)}
             {value.reason_text && <div class="reason dim">{value.reason_text}</div>}
             {metrics.length > 0 && <Metrics metrics={metrics} say={say} />}
           </td>
@@ -209,9 +207,9 @@ function ValueRows(props: DetailsProps & { readonly value: ValuePair; readonly i
             {value.explained !== null && <div class="dim small" title={say("details.column.explained")}>≤ {formatError(value.explained)}</div>}
           </td>
         )}
-        <SideCells {...props} side={value.target} other={value.golden} label="side.target" level={level} />
+        <SideCells {...props} say={say} side={value.target} other={value.golden} label="side.target" level={level} />
       </tr>
-      {isCompared && <tr class="golden"><SideCells {...props} side={value.golden} other={value.target} label="side.golden" level={level} /></tr>}
+      {isCompared && <tr class="golden"><SideCells {...props} say={say} side={value.golden} other={value.target} label="side.golden" level={level} /></tr>}
     </tbody>
   );
 }
@@ -276,7 +274,7 @@ function relative(own: Scalar | null, other: Scalar | null, props: { readonly sa
 }
 
 // For spreadsheets: one line for each side of each value.
-export function asText(values: readonly ValuePair[]): string {
+function asText(values: readonly ValuePair[]): string {
   const cell = (value: unknown): string => String(value ?? "").replace(/[\t\n]/g, " ");
   const line = (value: ValuePair, name: "target" | "golden"): string => {
     const side = value[name];

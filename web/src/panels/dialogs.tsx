@@ -11,13 +11,21 @@ import type { NodeRow, SourceText } from "../types";
 export function Dialog(props: { readonly title: string; readonly say: Say; readonly onClose: () => void; readonly children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
+  // At once: what a dialog tells of its closing by itself comes after the next key.
+  const close = (): void => {
+    dialog.current?.close();
+    props.onClose();
+  };
   return (
-    <dialog ref={dialog} aria-label={props.title} onClose={props.onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
+    <dialog ref={dialog} aria-label={props.title} onClick={(event) => event.target === dialog.current && close()}
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}>
       <div class="dialog">
         <div class="panel-head">
           <h2>{props.title}</h2>
-          <button class="close" aria-label={props.say("app.close")} onClick={() => dialog.current?.close()}>✕</button>
+          <button class="close" aria-label={props.say("app.close")} onClick={close}>✕</button>
         </div>
         {props.children}
       </div>
@@ -96,7 +104,7 @@ export function GoToName(props: {
     props.onSelect(row);
   };
   return (
-    <Dialog title={say("name.title")} say={say} onClose={props.onClose}>
+    <Dialog title={say("key.name")} say={say} onClose={props.onClose}>
       <div class="goto">
         <input type="search" autofocus spellcheck={false} placeholder={say("name.hint")} aria-label={say("name.hint")} value={text}
           role="combobox" list={undefined} aria-expanded={rows.length > 0} aria-controls="goto-list" aria-activedescendant={rows.length > 0 ? `goto-${at}` : ""}
@@ -109,7 +117,7 @@ export function GoToName(props: {
             }
             if (event.key === "Enter") choose(rows[at]);
           }} />
-        <ul id="goto-list" role="listbox" aria-label={say("name.title")}>
+        <ul id="goto-list" role="listbox" aria-label={say("key.name")}>
           {rows.map((row, i) => (
             <li key={row.id} id={`goto-${i}`} role="option" aria-selected={i === at} class={i === at ? "chosen" : ""} onClick={() => choose(row)}>
               <LevelMark level={row.level} say={say} /> <span class="dim">{say(`side.${session.sideOf(row.id)}`)}</span> <bdi class="mono">{row.name}</bdi>

@@ -9,7 +9,7 @@ import type { Say } from "../texts";
 import type { DatasetKind, ExportFormat, Job } from "../types";
 import type { Picture } from "../view";
 
-export interface ExportProps {
+interface ExportProps {
   readonly say: Say;
   readonly session: Session;
   readonly state: State;

@@ -1,17 +1,10 @@
 // How errors grow through a module: its children in order of execution, each with the error of its
 // inputs and of its outputs as two bars on a logarithmic scale.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { formatError, shortName } from "../format";
-import type { Result } from "../result";
-import type { Session } from "../session";
-import type { Say } from "../texts";
+import { useAsked } from "../parts/kit";
 import { FLAG, type NodeRow } from "../types";
-
-export interface FlowProps {
-  readonly say: Say;
-  readonly session: Session;
-  readonly onSelect: (row: NodeRow) => void;
-}
+import type { Context } from "../view";
 
 // Below this an error is drawn as none; the height of a bar counts the decades above it.
 const LOWEST = 1e-9;
@@ -42,31 +35,23 @@ export function largestJump(rows: readonly NodeRow[]): number {
   return at;
 }
 
-export function Flow(props: FlowProps) {
-  const { say, session } = props;
+export function Flow({ context }: { readonly context: Context }) {
+  const { say, session } = context;
   const selected = session.selected;
   const node = selected === null ? -1 : selected.children > 0 ? selected.id : selected.parent;
-  const [answer, setAnswer] = useState<Result<readonly NodeRow[]> | null>(null);
-  useEffect(() => {
-    let isCurrent = true;
-    if (node < 0) setAnswer(null);
-    else void session.api.flow(session.dataset, node).then((got) => isCurrent && setAnswer(got));
-    return () => {
-      isCurrent = false;
-    };
-  }, [node, session]);
-  if (node < 0 || answer === null) return <section class="flow"><p class="empty">{say("flow.none")}</p></section>;
+  const answer = useAsked(() => (node < 0 ? null : session.api.flow(session.dataset, node)), [node, session]);
+  if (answer.ok === null) return <section class="flow"><p class="empty">{say("flow.none")}</p></section>;
   if (!answer.ok) return <section class="flow"><p class="empty bad">{answer.error.message}</p></section>;
   const rows = answer.value.slice(0, SHOWN);
   const jump = largestJump(rows);
   return (
     <section class="flow" aria-label={say("flow.title")}>
       <h2 title={say("flow.hint")}>{say("flow.title")}</h2>
-      <div class="flow-keys" aria-hidden="true"><i class="in" />{say("flow.input")}<i class="out" />{say("flow.output")}</div>
+      <div class="flow-keys" aria-hidden="true"><i class="in" />{say("role.input")}<i class="out" />{say("role.output")}</div>
       <ol class="flow-bars">
         {rows.map((row, i) => (
           <li key={row.id}>
-            <FlowBar row={row} say={say} isJump={i === jump} isChosen={row.id === selected?.id} onSelect={props.onSelect} />
+            <FlowBar context={context} row={row} isJump={i === jump} isChosen={row.id === selected?.id} />
           </li>
         ))}
       </ol>
@@ -74,19 +59,17 @@ export function Flow(props: FlowProps) {
   );
 }
 
-function FlowBar(props: {
-  readonly row: NodeRow; readonly say: Say; readonly isJump: boolean; readonly isChosen: boolean;
-  readonly onSelect: (row: NodeRow) => void;
-}) {
-  const { row, say } = props;
+function FlowBar(props: { readonly context: Context; readonly row: NodeRow; readonly isJump: boolean; readonly isChosen: boolean }) {
+  const { row, context } = props;
+  const { say } = context;
   const element = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (props.isChosen) element.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [props.isChosen]);
-  const said = `${row.name}\n${say("flow.input")} ${formatError(row.input_error) || "–"}, ${say("flow.output")} ${formatError(row.error) || "–"}`;
+  const said = `${row.name}\n${say("role.input")} ${formatError(row.input_error) || "–"}, ${say("role.output")} ${formatError(row.error) || "–"}`;
   const classes = ["flow-bar", row.level, props.isJump ? "jump" : "", props.isChosen ? "chosen" : ""].join(" ");
   return (
-    <button ref={element} class={classes} title={said} aria-label={said} onClick={() => props.onSelect(row)}>
+    <button ref={element} class={classes} title={said} aria-label={said} onClick={() => context.select(row)}>
       <span class="columns">
         <i class="in" style={{ height: `${barHeight(row.input_error) * 100}%` }} />
         <i class="out" style={{ height: `${barHeight(row.error) * 100}%` }} />

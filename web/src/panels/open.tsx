@@ -1,12 +1,14 @@
 // The list of results, and of what lies under the served roots: two clicks open two recordings.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Api } from "../api";
 import { formatBytes } from "../format";
+import { useAsked } from "../parts/kit";
+import { PlainTable, type Column } from "../parts/table";
 import type { Result } from "../result";
 import type { Say } from "../texts";
 import type { Datasets, RecordingEntry } from "../types";
 
-export interface OpenProps {
+interface OpenProps {
   readonly say: Say;
   readonly api: Api;
   readonly datasets: Result<Datasets> | null;
@@ -32,9 +34,8 @@ export function OpenPanel(props: OpenProps) {
                 {say(`open.state.${dataset.state}`)}
                 {dataset.state === "building" && ` ${Math.round(dataset.progress * 100)} %`}
               </span>
-              <span class="dim mono"><bdi>{dataset.target}</bdi></span>
-              {dataset.golden && <span class="dim mono"><bdi>{dataset.golden}</bdi></span>}
-              {dataset.error && <span class="bad">{dataset.error}</span>}
+              <span class="dim mono wide"><bdi>{dataset.target}</bdi>{dataset.golden && <> · <bdi>{dataset.golden}</bdi></>}</span>
+              {dataset.error && <span class="bad wide">{dataset.error}</span>}
             </button>
           </li>
         ))}
@@ -54,29 +55,44 @@ function outermost({ roots, datasets }: Datasets): readonly string[] {
 function Recordings(props: OpenProps & { readonly roots: readonly string[] }) {
   const { say, api, roots } = props;
   const [path, setPath] = useState(roots[0] ?? "");
-  const [entries, setEntries] = useState<Result<readonly RecordingEntry[]> | null>(null);
   const [target, setTarget] = useState("");
   const [golden, setGolden] = useState("");
   const [fault, setFault] = useState("");
-  useEffect(() => {
-    let isCurrent = true;
-    void api.recordings(path).then((got) => isCurrent && setEntries(got));
-    return () => {
-      isCurrent = false;
-    };
-  }, [path, api]);
+  const entries = useAsked(() => api.recordings(path), [path, api]);
   const open = async (): Promise<void> => {
     const got = await api.open(target, golden);
     if (got.ok) props.onOpen(got.value);
     else setFault(got.error.message);
   };
+  const columns: readonly Column<RecordingEntry>[] = [
+    {
+      title: say("open.column.name"),
+      cell: ({ kind, path: at, name }) => kind === "directory"
+        ? <button class="plain mono" onClick={() => setPath(at)}><bdi>{name}/</bdi></button> : <bdi class="mono">{name}</bdi>,
+    },
+    { title: say("open.column.kind"), cell: ({ kind }) => kind },
+    { title: say("open.column.size"), isNumber: true, cell: ({ size }) => (size > 0 ? formatBytes(size) : "") },
+    { title: say("open.column.ranks"), isNumber: true, cell: ({ ranks }) => ranks || "" },
+    { title: say("open.column.steps"), isNumber: true, cell: ({ steps }) => steps || "" },
+    { title: say("open.column.task"), cell: ({ task }) => task },
+    { title: say("open.column.level"), cell: ({ level }) => level },
+    {
+      title: "",
+      cell: ({ kind, path: at }) => kind !== "directory" && (
+        <span class="choices">
+          <button class="plain" onClick={() => setTarget(at)}>{say("open.as-target")}</button>
+          <button class="plain" onClick={() => setGolden(at)}>{say("open.as-golden")}</button>
+        </span>
+      ),
+    },
+  ];
   const root = roots.find((each) => path === each || path.startsWith(`${each}/`));
   return (
     <section>
       <h1>{say("open.new")}</h1>
       <div class="chosen-paths">
-        <label>{say("open.target")} <input class="mono" value={target} onInput={(event) => setTarget(event.currentTarget.value)} /></label>
-        <label>{say("open.golden")} <input class="mono" value={golden} onInput={(event) => setGolden(event.currentTarget.value)} /></label>
+        <label>{say("side.target")} <input class="mono" value={target} onInput={(event) => setTarget(event.currentTarget.value)} /></label>
+        <label>{say("side.golden")} <input class="mono" value={golden} onInput={(event) => setGolden(event.currentTarget.value)} /></label>
         <button class="main" disabled={target === ""} onClick={() => void open()}>{say(golden === "" ? "open.alone" : "open.compare")}</button>
       </div>
       {fault && <p class="bad" role="alert">{fault}</p>}
@@ -85,39 +101,11 @@ function Recordings(props: OpenProps & { readonly roots: readonly string[] }) {
         <span class="mono"><bdi>{path}</bdi></span>
         {path !== root && <button class="plain" onClick={() => setPath(path.replace(/\/[^/]*$/, ""))}>{say("open.up")}</button>}
       </p>
-      {entries === null && <p class="empty">{say("app.loading")}</p>}
+      {entries.ok === null && <p class="empty">{say("app.loading")}</p>}
       {entries?.ok === false && <p class="empty bad">{entries.error.message}</p>}
       {entries?.ok && entries.value.length === 0 && <p class="empty">{say("open.empty")}</p>}
       {entries?.ok && entries.value.length > 0 && (
-        <table class="values">
-          <thead>
-            <tr>
-              <th>{say("open.column.name")}</th><th>{say("open.column.kind")}</th>
-              <th class="number">{say("open.column.size")}</th><th class="number">{say("open.column.ranks")}</th>
-              <th class="number">{say("open.column.steps")}</th><th>{say("open.column.task")}</th>
-              <th>{say("open.column.level")}</th><th />
-            </tr>
-          </thead>
-          <tbody>
-            {entries.value.map((entry) => (
-              <tr key={entry.path}>
-                <td class="mono">
-                  {entry.kind === "directory"
-                    ? <button class="plain" onClick={() => setPath(entry.path)}><bdi>{entry.name}/</bdi></button>
-                    : <bdi>{entry.name}</bdi>}
-                </td>
-                <td>{entry.kind}</td>
-                <td class="number">{entry.size > 0 ? formatBytes(entry.size) : ""}</td>
-                <td class="number">{entry.ranks || ""}</td><td class="number">{entry.steps || ""}</td>
-                <td>{entry.task}</td><td>{entry.level}</td>
-                <td class="choices">
-                  {entry.kind !== "directory" && <button class="plain" onClick={() => setTarget(entry.path)}>{say("open.as-target")}</button>}{" "}
-                  {entry.kind !== "directory" && <button class="plain" onClick={() => setGolden(entry.path)}>{say("open.as-golden")}</button>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <PlainTable columns={columns} rows={entries.value} />
       )}
     </section>
   );

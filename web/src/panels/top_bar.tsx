@@ -1,44 +1,23 @@
 // The top line: what is open, which step and rank, the query, and what holds for the whole page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Session } from "../session";
+import { Choose, type Choice } from "../parts/kit";
 import type { State } from "../state";
 import type { Say } from "../texts";
+import type { Context } from "../view";
 
 export type Theme = "auto" | "light" | "dark";
 
-export interface BarProps {
+interface BarProps {
   readonly say: Say;
   readonly state: State;
-  readonly session: Session | null;
+  readonly context: Context | null;
   readonly theme: Theme;
   readonly isServed: boolean;
-  readonly onGo: (change: Partial<State>) => void;
   readonly onList: () => void;
   readonly onTheme: () => void;
   readonly onLanguage: () => void;
   readonly onHelp: () => void;
-  readonly onShare: () => void;
   readonly onExport: () => void;
-}
-
-function Choice(props: {
-  readonly label: string;
-  readonly value: number;
-  readonly options: readonly number[];
-  readonly all?: string;
-  readonly onChoose: (value: number) => void;
-}) {
-  const { label, value, options, all, onChoose } = props;
-  return (
-    <label class="choice">
-      <span>{label}</span>
-      <select value={String(value)} disabled={options.length + (all ? 1 : 0) < 2}
-        onChange={(event) => onChoose(Number(event.currentTarget.value))}>
-        {all && <option value="-1">{all}</option>}
-        {options.map((option) => <option key={option} value={String(option)}>{option}</option>)}
-      </select>
-    </label>
-  );
 }
 
 // Asks while one writes, half a second after the last key, and at once with Enter.
@@ -71,8 +50,11 @@ function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault
   );
 }
 
+const numbers = (values: readonly number[]): readonly Choice[] => values.map((value) => ({ key: String(value), text: String(value) }));
+
 export function TopBar(props: BarProps) {
-  const { say, state, session } = props;
+  const { say, state, context } = props;
+  const session = context?.session;
   const place = session?.placeInfo() ?? null;
   const fault = session?.hits?.error;
   return (
@@ -81,21 +63,21 @@ export function TopBar(props: BarProps) {
         <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="M8 0v8M8 16l-3.2-5.5h6.4z" /></svg>
         {say("app.name")}
       </button>
-      {session && place && (
+      {context && session && place && (
         <>
-          <Choice label={say("bar.step")} value={place.step} options={session.meta.steps} onChoose={(step) => props.onGo({ step })} />
-          <Choice label={say("bar.rank")} value={place.rank} options={session.meta.ranks} onChoose={(rank) => props.onGo({ rank })} />
+          <Choose label={say("bar.step")} value={String(place.step)} choices={numbers(session.meta.steps)} choose={(step) => context.go({ step: Number(step) })} />
+          <Choose label={say("bar.rank")} value={String(place.rank)} choices={numbers(session.meta.ranks)} choose={(rank) => context.go({ rank: Number(rank) })} />
           {place.micro_steps > 1 && (
-            <Choice label={say("bar.ms")} value={state.ms} all={say("bar.all")}
-              options={Array.from({ length: place.micro_steps }, (_, i) => i)} onChoose={(ms) => props.onGo({ ms })} />
+            <Choose label={say("bar.ms")} value={String(state.ms)} choose={(ms) => context.go({ ms: Number(ms) })}
+              choices={[{ key: "-1", text: say("bar.all") }, ...numbers([...Array(place.micro_steps).keys()])]} />
           )}
           <QueryBox say={say} q={state.q} fault={fault ? say("hits.fault", fault.at + 1, fault.message) : ""}
-            onQuery={(q) => props.onGo({ q })} />
+            onQuery={(q) => context.go({ q })} />
         </>
       )}
       {!place && <span class="grow" />}
       <div class="tools">
-        {session && <button onClick={props.onShare} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
+        {context && <button onClick={() => context.copy(location.href, say("app.copied"))} title={`${say("bar.share")} (Ctrl+L)`}>{say("bar.share")}</button>}
         {session && <button onClick={props.onExport}>{say("bar.export")}</button>}
         <button onClick={props.onTheme} title={say("bar.theme", say(`bar.theme.${props.theme}`))} aria-label={say("bar.theme", say(`bar.theme.${props.theme}`))}>
           <span aria-hidden="true">{props.theme === "auto" ? "◐" : props.theme === "light" ? "☀" : "☾"}</span>

@@ -6,7 +6,7 @@ import type { Say } from "../texts";
 import { Canvas, type Sheet } from "./canvas";
 import { moveCursor } from "./grid";
 
-export interface BarsProps {
+interface BarsProps {
   readonly title: string;
   readonly up: readonly number[];
   readonly down?: readonly number[] | undefined;
@@ -64,11 +64,15 @@ function drawBars(sheet: Sheet, props: BarsProps, cursor: number): void {
   pen.textAlign = "center";
   const widest = Math.max(...up.map((_, i) => (i % Math.ceil(up.length / 16) === 0 ? pen.measureText(props.mark(i)).width : 0)));
   const every = Math.max(1, Math.ceil((widest + 14) / step));
+  let end = -Infinity;
   for (let i = 0; i < up.length; i += every) {
     const at = LEFT + (i + (step > 20 ? 0.5 : 0)) * step;
     const text = props.mark(i);
     const half = pen.measureText(text).width / 2;
-    pen.fillText(text, Math.min(width - half - 1, Math.max(half + 1, at)), sheet.height - BOTTOM + 5);
+    const x = Math.min(width - half - 1, Math.max(half + 1, at));
+    if (x - half < end + 8) continue;
+    end = x + half;
+    pen.fillText(text, x, sheet.height - BOTTOM + 5);
   }
 }
 

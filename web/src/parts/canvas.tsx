@@ -9,7 +9,7 @@ export interface Sheet {
   colour(name: string): string;
 }
 
-export interface CanvasProps {
+interface CanvasProps {
   readonly label: string;
   readonly draw: (sheet: Sheet) => void;
   // As in CSS; without: that of the style sheet.

@@ -49,7 +49,7 @@ export function zoomed(range: Range, around: number, factor: number, count: numb
   return { from, to: from + length };
 }
 
-export interface ParallelPlace {
+interface ParallelPlace {
   readonly tp: number;
   readonly dp: number;
   readonly pp: number;

@@ -13,7 +13,7 @@ export interface Cell {
   readonly column: number;
 }
 
-export interface HeatProps {
+interface HeatProps {
   readonly title: string;
   readonly say: Say;
   readonly rows: number;
@@ -24,8 +24,9 @@ export interface HeatProps {
   readonly cursor: Cell | null;
   // 0xRRGGBB or GAP.
   colour(row: number, column: number): number;
-  // Drawn in cells that are large enough for it.
+  // Drawn in cells that are large enough for it; else what is brief.
   text(row: number, column: number): string;
+  readonly brief?: (row: number, column: number) => string;
   rowLabel(row: number): string;
   columnLabel(column: number): string;
   describe(row: number, column: number): string;
@@ -49,7 +50,7 @@ const TEXT_HEIGHT = 14;
 const SEPARATED = 18;
 
 // The end of a text that is too long: names differ there.
-export function fitEnd(pen: CanvasRenderingContext2D, text: string, room: number): string {
+function fitEnd(pen: CanvasRenderingContext2D, text: string, room: number): string {
   if (pen.measureText(text).width <= room) return text;
   let keep = Math.max(1, Math.floor((text.length * room) / pen.measureText(text).width));
   while (keep > 1 && pen.measureText(`…${text.slice(-keep)}`).width > room) keep--;
@@ -103,8 +104,8 @@ function drawTexts(sheet: Sheet, props: HeatProps, { left, across, down }: Layou
   pen.textBaseline = "middle";
   for (let r = down.from; r < down.to; r++) {
     for (let c = across.from; c < across.to; c++) {
-      const text = props.text(r, c);
-      if (text === "" || pen.measureText(text).width > across.size - 2) continue;
+      const text = [props.text(r, c), props.brief?.(r, c) ?? ""].find((each) => pen.measureText(each).width <= across.size - 6) ?? "";
+      if (text === "") continue;
       const colour = props.colour(r, c);
       pen.fillStyle = colour < 0 ? sheet.colour("--muted") : inkOn(colour);
       pen.fillText(text, left + (c - across.from + 0.5) * across.size, (r - down.from + 0.5) * down.size);

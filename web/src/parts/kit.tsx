@@ -6,6 +6,7 @@ import type { Failure, Result } from "../result";
 import type { State } from "../state";
 import type { Say } from "../texts";
 import type { Context, View } from "../view";
+import { PlainTable } from "./table";
 
 export interface ViewProps {
   readonly context: Context;
@@ -72,15 +73,19 @@ export function useAsked<T>(ask: () => Promise<Result<T>> | null, on: readonly u
   return answer;
 }
 
-// Counts the changes of what the program reports.
-export function useRedraw(): [number, () => void] {
-  const [count, setCount] = useState(0);
-  return [count, () => setCount((n) => n + 1)];
+// What draws a view anew once it has been told something.
+export function useRedraw(): () => void {
+  const [, setCount] = useState(0);
+  return () => setCount((n) => n + 1);
 }
 
 export function Trouble({ error, say }: { error: Failure; say: Say }) {
   return <p class="trouble" role="alert">✕ {say("app.error", error.message)}</p>;
 }
+
+// What a program remarks on its answer.
+export const Notes = ({ notes }: { readonly notes: readonly string[] }) =>
+  notes.length === 0 ? null : <ul class="notes">{notes.map((note) => <li key={note}>! {note}</li>)}</ul>;
 
 // What has been asked for, or that it is under way, or why it did not come.
 export function Answer<T>(props: { asked: Asked<T>; say: Say; children: (value: T) => ComponentChild }) {
@@ -97,7 +102,7 @@ export interface Choice {
 export function Choose(props: { label: string; value: string; choices: readonly Choice[]; choose: (key: string) => void }) {
   return (
     <label class="field">{props.label}{" "}
-      <select value={props.value} onChange={(event) => props.choose(event.currentTarget.value)}>
+      <select value={props.value} disabled={props.choices.length < 2} onChange={(event) => props.choose(event.currentTarget.value)}>
         {props.choices.map(({ key, text }) => <option key={key} value={key}>{text}</option>)}
       </select>
     </label>
@@ -154,15 +159,6 @@ export function Tabs(props: { label: string; value: string; choices: readonly Ch
 
 // A small table of texts and numbers, all of it in the page.
 export function Facts(props: { caption: string; head: readonly string[]; rows: readonly (readonly string[])[] }) {
-  return (
-    <table class="fact-table">
-      <caption>{props.caption}</caption>
-      <thead><tr>{props.head.map((text, i) => text === "" ? <td key={i} /> : <th key={i} scope="col">{text}</th>)}</tr></thead>
-      <tbody>
-        {props.rows.map((row, i) => (
-          <tr key={i}>{row.map((text, j) => j === 0 ? <th key={j} scope="row">{text}</th> : <td key={j}>{text}</td>)}</tr>
-        ))}
-      </tbody>
-    </table>
-  );
+  const columns = props.head.map((title, i) => ({ title, isNumber: i > 0, cell: (row: readonly string[]) => row[i] ?? "" }));
+  return <PlainTable class="fact-table" caption={props.caption} columns={columns} rows={props.rows} />;
 }

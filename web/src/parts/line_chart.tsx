@@ -14,7 +14,7 @@ export interface Line {
   readonly isDashed?: boolean;
 }
 
-export interface LineChartProps {
+interface LineChartProps {
   readonly title: string;
   readonly xLabel: string;
   readonly x: readonly number[];

@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly rows: readonly T[];
 }
 
-export type AskPage<T> = (offset: number, limit: number) => Promise<Result<Page<T>>>;
+type AskPage<T> = (offset: number, limit: number) => Promise<Result<Page<T>>>;
 
 export class Pages<T> {
   // -1: not known yet.
@@ -44,14 +44,18 @@ export class Pages<T> {
 
   async #load(page: number): Promise<void> {
     this.#pages.set(page, []);
-    const answer = await this.#ask(page * this.#size, this.#size);
-    if (answer.ok) {
-      this.#pages.set(page, answer.value.rows);
-      this.total = answer.value.total;
-      this.failure = null;
-    } else {
-      this.failure = answer.error;
+    const rows: T[] = [];
+    // An answer may hold fewer rows than asked for, as it is kept short.
+    for (let isCut = true; isCut;) {
+      const answer = await this.#ask(page * this.#size + rows.length, this.#size - rows.length);
+      this.failure = answer.ok ? null : answer.error;
+      if (answer.ok) {
+        rows.push(...answer.value.rows);
+        this.total = answer.value.total;
+      }
+      isCut = answer.ok && answer.value.rows.length > 0 && rows.length < Math.min(this.#size, this.total - page * this.#size);
+      this.#pages.set(page, [...rows]);
+      this.#changed();
     }
-    this.#changed();
   }
 }

@@ -44,3 +44,17 @@ test("a failure is told, not shown as an empty list", async () => {
   assert.equal(pages.failure?.message, "gone");
   assert.equal(pages.total, -1);
 });
+
+test("an answer that is cut short is asked for to its end", async () => {
+  const asked: number[] = [];
+  const pages = new Pages<number>((offset, limit) => {
+    asked.push(offset);
+    return Promise.resolve(success({ total: 25, rows: Array.from({ length: Math.min(limit, 4, 25 - offset) }, (_, i) => offset + i) }));
+  }, 10, () => undefined);
+  pages.want(0, 25);
+  await settled();
+  pages.want(0, 25);
+  await settled();
+  assert.deepEqual([...pages.known()].map(([i, row]) => [i, row]), Array.from({ length: 25 }, (_, i) => [i, i]));
+  assert.equal(new Set(asked).size, asked.length);
+});

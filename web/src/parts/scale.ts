@@ -40,7 +40,7 @@ export function scaleOf(wanted: ScaleKind, low: number, high: number): Scale {
 }
 
 // At most `count` + 1 round numbers in the range.
-function linearTicks(low: number, high: number, count: number): number[] {
+export function linearTicks(low: number, high: number, count: number): number[] {
   const rough = (high - low) / Math.max(1, count);
   if (!(rough > 0) || !Number.isFinite(rough)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -64,7 +64,7 @@ export function ticksOf(scale: Scale, count: number): number[] {
   return [...out];
 }
 
-export interface Extent {
+interface Extent {
   readonly low: number;
   readonly high: number;
 }

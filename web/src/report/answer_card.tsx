@@ -1,11 +1,11 @@
 // The answer of a report with its facts, and how many rows have which verdict.
 import { formatCount } from "../format";
+import { VERDICTS, verdictKey } from "../marks";
 import type { Say } from "../texts";
 import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
 import type { Certainty, FirstCall } from "./report_data";
-import { VERDICTS } from "./value_rows";
-import { levelOf, verdictKey } from "./verdict_mark";
+import { levelOf } from "./verdict_mark";
 
 export function AnswerCard(props: { readonly say: Say; readonly data: FileDataset; readonly part: Part }) {
   const { say, data, part } = props;
@@ -17,9 +17,9 @@ export function AnswerCard(props: { readonly say: Say; readonly data: FileDatase
   if (!answer) return <NothingNamed say={say} line={line} weak={weak} />;
   const lead = overview?.first_wrong_call
     ? say("report.first-over", overview.ranks.length, say(overview.unit === "step" ? "report.unit.step" : "report.unit.rank"), rankLabel(overview.first_wrong_call))
-    : say("report.first");
+    : say("answer.first");
   return (
-    <section class="report-answer error" aria-label={say("report.first")}>
+    <section class="report-answer error" aria-label={say("answer.first")}>
       <div class="dim">{lead}</div>
       <div class="report-name"><bdi>{answer.name}</bdi></div>
       {answer.cause !== "" && <p><b>{causeText(say, answer)}</b> <bdi>{answer.cause_text}</bdi></p>}
@@ -85,14 +85,12 @@ export function Counts(props: { readonly say: Say; readonly part: Part }) {
     ["unmatched target", "report.unmatched-target"], ["unmatched golden", "report.unmatched-golden"],
     ["unreadable files", "report.unreadable"], ["missing values", "report.missing-values"],
   ] as const).filter(([name]) => of(name) > 0);
-  const box = (name: string, count: number, level: string) => (
-    <div key={name} class={`report-count ${count === 0 ? "zero" : level}`}><b>{formatCount(count)}</b><span>{name}</span></div>
-  );
+  const box = (name: string, count: number, level: string) => <li key={name} class={`total-${level}`}><b>{formatCount(count)}</b> {name}</li>;
   return (
-    <section class="report-counts" aria-label={say("report.counts")}>
+    <ul class="totals" aria-label={say("report.counts")}>
       {VERDICTS.map((name, i) => box(say("report.count-rows", say(verdictKey(i))), of(name), levelOf(i)))}
-      {box(say("report.paired"), of("paired calls"), "")}
+      {box(say("report.paired"), of("paired calls"), "none")}
       {extra.map(([name, key]) => box(say(key), of(name), "warning"))}
-    </section>
+    </ul>
   );
 }

@@ -1,14 +1,16 @@
 // The evidence of the first wrong call: its rows, its statistics, plots of its tensors.
 import { formatCount, formatError, formatNumber, formatScalar } from "../format";
+import { Bars } from "../parts/bars";
+import { PlainTable, type Column } from "../parts/table";
 import type { Say } from "../texts";
 import type { Scalar } from "../types";
 import type { Part } from "./part";
 import { Plot, rangeOf } from "./plot";
 import type { ElementPair, Evidence } from "./report_data";
-import { bothOf, isTensor, ROLES, type ValueRow } from "./value_rows";
+import { bothOf, isTensor, ROLES, STATISTICS, type ValueRow } from "./value_rows";
 import { VerdictMark } from "./verdict_mark";
 
-export interface EvidenceProps {
+interface EvidenceProps {
   readonly say: Say;
   readonly part: Part;
   // Of the calls of the part; a call whose values were left out has none.
@@ -16,8 +18,7 @@ export interface EvidenceProps {
   readonly onRow: (row: ValueRow) => void;
 }
 
-const STATISTICS = ["max", "min", "mean", "norm"] as const;
-const namesOf = (statistics: readonly unknown[]): readonly string[] => (isTensor(statistics) ? STATISTICS : ["value"]);
+const namesOf = (row: ValueRow): readonly string[] => (isTensor(row.statistics[0] ?? []) ? STATISTICS : ["value"]);
 
 export function EvidenceCard(props: EvidenceProps) {
   const { say, part, rowsOf } = props;
@@ -64,32 +65,26 @@ export function StackList(props: { readonly say: Say; readonly frames: readonly 
 }
 
 const fullName = (part: Part, row: ValueRow): string => `${part.callName(row.call)}.${row.item}`;
+const itemColumn = (say: Say): Column<ValueRow> => ({ title: say("report.column.value"), cell: ({ item }) => <bdi class="mono">{item}</bdi> });
 
 function RowsOfCall(props: EvidenceProps & { readonly rows: readonly ValueRow[]; readonly isWide: boolean }) {
-  const { say, part, rows } = props;
+  const { say, part } = props;
   const item = part.data.header.first_wrong_call?.item;
+  const columns: readonly Column<ValueRow>[] = [
+    itemColumn(say),
+    { title: say("report.column.shape"), cell: (row) => bothOf(row.shapes) },
+    { title: say("report.column.dtype"), cell: (row) => bothOf(row.dtypes) },
+    { title: say("report.column.verdict"), cell: (row) => <VerdictMark verdict={row.verdict} say={say} /> },
+    {
+      title: say("report.column.error"), isNumber: true,
+      cell: (row) => (row.reason.startsWith("nonfinite-") ? say("report.not-finite") : formatError(row.error)),
+    },
+    { title: say("report.column.explained"), isNumber: true, cell: (row) => formatError(row.explained) },
+  ];
   return (
     <div class={`report-card ${props.isWide ? "w12" : "w7"}`}>
       <h3>{say("report.in-and-out")}</h3>
-      <table class="report-table">
-        <thead>
-          <tr>
-            {(["value", "shape", "dtype", "verdict"] as const).map((key) => <th key={key}>{say(`report.column.${key}`)}</th>)}
-            <th class="number">{say("report.column.error")}</th><th class="number">{say("report.column.explained")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, i) => (
-            <tr key={i} class={fullName(part, row) === item ? "marked link" : "link"} onClick={() => props.onRow(row)}>
-              <td><button class="plain mono" onClick={() => props.onRow(row)}><bdi>{row.item}</bdi></button></td>
-              <td>{bothOf(row.shapes)}</td><td>{bothOf(row.dtypes)}</td>
-              <td><VerdictMark verdict={row.verdict} say={say} /></td>
-              <td class="number">{row.reason.startsWith("nonfinite-") ? say("report.not-finite") : formatError(row.error)}</td>
-              <td class="number">{formatError(row.explained)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable columns={columns} rows={props.rows} rowClass={(row) => (fullName(part, row) === item ? "marked" : "")} open={props.onRow} />
       <p class="dim">{say("report.error-note")}</p>
     </div>
   );
@@ -100,36 +95,24 @@ function LoneCall(props: EvidenceProps & { readonly call: number; readonly isWid
   const { say, part, call } = props;
   const at = (part.calls.target[call] ?? -1) >= 0 ? 0 : 1;
   const side = say(at === 0 ? "side.target" : "side.golden");
+  const number = (row: ValueRow, i: number): Scalar | null => row.statistics[at]?.[i] ?? null;
+  const isArgument = (row: ValueRow): boolean => row.statistics[at] !== null && !isTensor(row.statistics[at]);
+  const rows = props.rowsOf(call);
+  const columns: readonly Column<ValueRow>[] = [
+    itemColumn(say),
+    { title: "", cell: ({ role }) => say(`role.${ROLES[role] ?? "input"}`) },
+    { title: say("report.column.shape"), cell: ({ shapes }) => shapes[at] },
+    { title: say("report.column.dtype"), cell: ({ dtypes }) => dtypes[at] },
+    ...STATISTICS.map((title, i): Column<ValueRow> => ({ title, isNumber: true, cell: (row) => (isArgument(row) ? "" : formatScalar(number(row, i))) })),
+    ...(rows.some(isArgument) ? [{ title: "", cell: (row: ValueRow) => isArgument(row) && <bdi class="mono">{formatScalar(number(row, 0))}</bdi> }] : []),
+  ];
   return (
     <div class={`report-card ${props.isWide ? "w12" : "w7"}`}>
       <h3>{say("report.takes-returns", side)}</h3>
-      <table class="report-table">
-        <thead>
-          <tr>
-            <th>{say("report.column.value")}</th><th /><th>{say("report.column.shape")}</th><th>{say("report.column.dtype")}</th>
-            {STATISTICS.map((name) => <th key={name} class="number">{name}</th>)}
-          </tr>
-        </thead>
-        <tbody>
-          {props.rowsOf(call).map((row, i) => (
-            <tr key={i} class="link" onClick={() => props.onRow(row)}>
-              <td><button class="plain mono" onClick={() => props.onRow(row)}><bdi>{row.item}</bdi></button></td>
-              <td>{say(`role.${ROLES[row.role] ?? "input"}`)}</td><td>{row.shapes[at]}</td><td>{row.dtypes[at]}</td>
-              {cellsOf(row.statistics[at])}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable columns={columns} rows={rows} open={props.onRow} />
       <p class="dim">{say("report.lone-note", part.reasonText(part.unmatchedText(call)), side)}</p>
     </div>
   );
-}
-
-// An argument is one value, which may be a long text: it goes on to the end of the row.
-function cellsOf(statistics: readonly (Scalar | null)[] | null) {
-  if (!statistics) return <td colSpan={STATISTICS.length} />;
-  if (!isTensor(statistics)) return <td class="mono" colSpan={STATISTICS.length}><bdi>{formatScalar(statistics[0] ?? null)}</bdi></td>;
-  return statistics.map((value, i) => <td key={i} class="number">{formatScalar(value)}</td>);
 }
 
 // The call of that name on the other side, where the two are of unlike forms.
@@ -141,6 +124,21 @@ function OtherSide(props: EvidenceProps & { readonly call: number }) {
   const other = partner < 0 ? -1 : there.indexOf(partner);
   return other < 0 || other === call ? null : <LoneCall {...props} call={other} isWide />;
 }
+
+// One number of a value of both sides.
+interface Line {
+  readonly row: ValueRow;
+  readonly i: number;
+  readonly name: string;
+}
+const linesOf = (rows: readonly ValueRow[]): readonly Line[] => rows.flatMap((row) => namesOf(row).map((name, i) => ({ row, i, name })));
+const sideOf = ({ row, i }: Line, at: 0 | 1): Scalar | null => row.statistics[at]?.[i] ?? null;
+const lineColumns = (say: Say, title: (row: ValueRow) => string): readonly Column<Line>[] => [
+  { title: say("report.column.value"), cell: ({ row, i }) => i === 0 && <bdi class="mono">{title(row)}</bdi> },
+  { title: "", cell: ({ name }) => name },
+  { title: say("side.target"), isNumber: true, cell: (line) => formatScalar(sideOf(line, 0)) },
+  { title: say("side.golden"), isNumber: true, cell: (line) => formatScalar(sideOf(line, 1)) },
+];
 
 // Where both sides have a value again, and they differ.
 function ResultTaken(props: EvidenceProps & { readonly call: number }) {
@@ -155,50 +153,30 @@ function ResultTaken(props: EvidenceProps & { readonly call: number }) {
   return (
     <div class="report-card w12">
       <h3>{say("report.result-taken")}</h3>
-      <table class="report-table">
-        <thead><tr><th>{say("report.column.value")}</th><th /><th class="number">{say("side.target")}</th><th class="number">{say("side.golden")}</th></tr></thead>
-        <tbody>
-          {taken.flatMap((row) => namesOf(row.statistics[0] ?? []).map((name, i) => (
-            <tr key={`${row.item}${name}`} class="marked">
-              <td class="mono">{i === 0 && <bdi>{fullName(part, row)}</bdi>}</td><td>{name}</td>
-              <td class="number">{formatScalar(row.statistics[0]?.[i] ?? null)}</td><td class="number">{formatScalar(row.statistics[1]?.[i] ?? null)}</td>
-            </tr>
-          )))}
-        </tbody>
-      </table>
+      <PlainTable columns={lineColumns(say, (row) => fullName(part, row))} rows={linesOf(taken)} rowClass={() => "marked"} />
     </div>
   );
 }
 
 function Statistics(props: EvidenceProps & { readonly rows: readonly ValueRow[]; readonly item: string; readonly name: string }) {
   const { say, item, name } = props;
-  const shown = props.rows.filter((row) => row.statistics[0] && row.statistics[1] && (row.role >= 2 || `${name}.${row.item}` === item));
+  const isNamed = (row: ValueRow): boolean => `${name}.${row.item}` === item;
+  const shown = props.rows.filter((row) => row.statistics[0] && row.statistics[1] && (row.role >= 2 || isNamed(row)));
   if (shown.length === 0) return null;
+  const percent = ({ row, i }: Line): string => {
+    const value = row.metrics[4 + i];
+    return typeof value === "number" && Number.isFinite(value) ? `${formatNumber(value)} %` : "";
+  };
+  const columns: readonly Column<Line>[] = [
+    ...lineColumns(say, (row) => row.item),
+    { title: say("report.column.difference"), isNumber: true, cell: ({ row, i }) => formatScalar(row.metrics[i] ?? null) },
+    { title: say("report.column.relative"), isNumber: true, cell: percent },
+  ];
   return (
     <div class="report-card w12">
       <h3>{say("report.statistics")}</h3>
-      <table class="report-table">
-        <thead>
-          <tr>
-            <th>{say("report.column.value")}</th><th /><th class="number">{say("side.target")}</th><th class="number">{say("side.golden")}</th>
-            <th class="number">{say("report.column.difference")}</th><th class="number">{say("report.column.relative")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.flatMap((row) => namesOf(row.statistics[0] ?? []).map((statistic, i) => {
-            const target = row.statistics[0]?.[i] ?? null, golden = row.statistics[1]?.[i] ?? null;
-            const percent = row.metrics[4 + i];
-            return (
-              <tr key={`${row.item}${statistic}`} class={!Object.is(target, golden) && `${name}.${row.item}` === item ? "marked" : ""}>
-                <td class="mono">{i === 0 && <bdi>{row.item}</bdi>}</td><td>{statistic}</td>
-                <td class="number">{formatScalar(target)}</td><td class="number">{formatScalar(golden)}</td>
-                <td class="number">{formatScalar(row.metrics[i] ?? null)}</td>
-                <td class="number">{typeof percent === "number" && Number.isFinite(percent) ? `${formatNumber(percent)} %` : ""}</td>
-              </tr>
-            );
-          }))}
-        </tbody>
-      </table>
+      <PlainTable columns={columns} rows={linesOf(shown)}
+        rowClass={(line) => (isNamed(line.row) && !Object.is(sideOf(line, 0), sideOf(line, 1)) ? "marked" : "")} />
       <p class="dim">{say("report.statistics-note")}</p>
     </div>
   );
@@ -239,19 +217,10 @@ function Pairs(props: { readonly say: Say; readonly evidence: Evidence }) {
 function Errors(props: { readonly say: Say; readonly evidence: Evidence }) {
   const { say } = props;
   const { low, step, counts, equal, total, nonfinite } = props.evidence.histogram;
-  const most = Math.max(1, ...counts);
-  const edge = (i: number): string => formatNumber(Math.pow(10, low + i * step));
+  const edge = (i: number): string => formatError(Math.pow(10, low + i * step));
   return (
     <div class="report-card w4">
-      <h3>{say("report.histogram")}</h3>
-      <Plot width={WIDTH} height={HEIGHT} x={{ low, high: low + counts.length * step, isLog: true }} y={{ low: 0, high: most * 1.05, isWhole: true }}
-        title={say("report.histogram")} xLabel={say("report.histogram-axis")}>
-        {({ x, y, bottom }) => counts.map((count, i) => count === 0 ? null : (
-          <rect key={i} x={x(low + i * step) + 0.5} width={Math.max(1, x(low + (i + 1) * step) - x(low + i * step) - 1)} y={y(count)} height={bottom - y(count)} class="fill-error" fill-opacity={0.75}>
-            <title>{`${formatCount(count)}: ${edge(i)} … ${edge(i + 1)}`}</title>
-          </rect>
-        ))}
-      </Plot>
+      <Bars title={`${say("report.histogram")}: ${say("report.histogram-axis")}`} up={counts} isLog={false} say={say} mark={edge} label={(i) => `${edge(i)} … ${edge(i + 1)}`} />
       <p class="dim">
         {say("report.histogram-note", formatCount(equal), formatCount(total))}
         {nonfinite > 0 && ` ${say("report.nonfinite-note", formatCount(nonfinite))}`}
@@ -263,21 +232,11 @@ function Errors(props: { readonly say: Say; readonly evidence: Evidence }) {
 function Profile(props: { readonly say: Say; readonly evidence: Evidence }) {
   const { say, evidence } = props;
   const { profile, count } = evidence;
-  const values = profile.map((value) => (value !== null && Number.isFinite(value) ? value : 0));
-  const top = Math.max(...values) || 1;
+  const from = (i: number): number => Math.ceil((i * count) / profile.length);
   return (
     <div class="report-card w4">
-      <h3>{say("report.profile")}</h3>
-      <Plot width={WIDTH} height={HEIGHT} x={{ low: 0, high: count, isWhole: true }} y={{ low: 0, high: top * 1.05 }}
-        title={say("report.profile")} xLabel={say("report.profile-axis")}>
-        {({ x, y, bottom }) => values.map((value, i) => {
-          const left = x((i * count) / values.length), right = x(((i + 1) * count) / values.length);
-          const own = profile[i] ?? null;
-          const isBad = own === null || !Number.isFinite(own);
-          const height = bottom - y(isBad ? top : value);
-          return <rect key={i} x={left} width={Math.max(1, right - left)} y={bottom - height} height={height} class={isBad ? "fill-unmatched" : "fill-error"} />;
-        })}
-      </Plot>
+      <Bars title={`${say("report.profile")}: ${say("report.profile-axis")}`} up={profile.map((value) => (value === null || Number.isNaN(value) ? Infinity : value))}
+        isLog={false} say={say} mark={(i) => String(from(i))} label={(i) => `${from(i)} … ${from(i + 1) - 1}`} number={formatError} />
       <p class="dim">{say("report.profile-note")}</p>
     </div>
   );
@@ -296,25 +255,16 @@ export function positionOf(index: number, shape: readonly number[]): string {
 
 function Worst(props: { readonly say: Say; readonly evidence: Evidence }) {
   const { say, evidence } = props;
+  const columns: readonly Column<ElementPair>[] = [
+    { title: say("report.column.index"), cell: ({ index }) => <span class="mono">{positionOf(index, evidence.shape)}</span> },
+    { title: say("side.target"), isNumber: true, cell: ({ target }) => String(target) },
+    { title: say("side.golden"), isNumber: true, cell: ({ golden }) => String(golden) },
+    { title: say("report.column.difference"), isNumber: true, cell: ({ target, golden }) => formatNumber(target - golden) },
+  ];
   return (
     <div class="report-card w12">
       <h3>{say("report.worst", evidence.item)}</h3>
-      <table class="report-table">
-        <thead>
-          <tr>
-            <th>{say("report.column.index")}</th><th class="number">{say("side.target")}</th><th class="number">{say("side.golden")}</th>
-            <th class="number">{say("report.column.difference")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {evidence.worst.map(({ index, target, golden }) => (
-            <tr key={index}>
-              <td class="mono">{positionOf(index, evidence.shape)}</td><td class="number">{String(target)}</td><td class="number">{String(golden)}</td>
-              <td class="number">{formatNumber(target - golden)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable columns={columns} rows={evidence.worst} />
     </div>
   );
 }

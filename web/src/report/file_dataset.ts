@@ -3,12 +3,13 @@
 import type { LocalDataset, LocalDetails } from "../local_api";
 import { decode, type Decoder } from "../decode";
 import { failure, success, type Result } from "../result";
+import { VERDICTS } from "../marks";
 import { lowerBound } from "../tree";
 import { FLAG, type FirstRow, type FirstWrong, type Level, type Meta, type NodeRow, type NodeType, type OverSteps, type Place, type Scalar, type Side } from "../types";
 import { linesOf, unpack, type PackedLine } from "./packed";
 import { Part, type SideNodes } from "./part";
 import { callData, endData, pageHead, partData, rowBlock, treeData, type FirstCall, type PageHead, type RankPlace } from "./report_data";
-import { isTensor, pairOf, rowsOf, VERDICTS, type ValueRow } from "./value_rows";
+import { isTensor, pairOf, rowsOf, type ValueRow } from "./value_rows";
 
 // Member of Meta.facts that tells that a page has a report.
 export const REPORT_FACT = "report";
@@ -109,8 +110,14 @@ export class FileDataset implements LocalDataset {
     return success(null);
   }
 
-  placeOf(id: number): number {
-    return this.#beginOf(id) >> 1;
+  // Rows are unpacked when a question needs them.
+  async load(id: number | "all"): Promise<Result<unknown>> {
+    const places = id === "all" ? [...this.parts.keys()] : [this.#where(id).place];
+    for (const place of places) {
+      const loaded = await this.loadRows(place);
+      if (!loaded.ok) return loaded;
+    }
+    return success(null);
   }
   // The node of a call: the target's, or the golden one where the target has none; -1: left out.
   idOfCall(place: number, call: number): number {
@@ -162,10 +169,10 @@ export class FileDataset implements LocalDataset {
     };
   }
 
-  async details(id: number): Promise<LocalDetails | null> {
+  // Requires: its rows.
+  details(id: number): LocalDetails | null {
     const where = this.#where(id);
     const { part } = where;
-    await this.loadRows(where.place);
     const call = this.#callOf(where);
     const rows = part.rows?.get(call) ?? [];
     if (call >= 0 && rows.length === 0 && (part.calls.rows[call] ?? 0) > 0) return null;
@@ -223,13 +230,9 @@ export class FileDataset implements LocalDataset {
     return (this.#begins[2 * place + (side === "golden" ? 1 : 0)] ?? 0) + at;
   }
 
-  // Index of the last begin that is not beyond `id`: an empty side begins where the next one does.
-  #beginOf(id: number): number {
-    return lowerBound(this.#begins, id + 1) - 1;
-  }
-
   #where(id: number): Where {
-    const begin = this.#beginOf(id);
+    // The last begin that is not beyond `id`: an empty side begins where the next one does.
+    const begin = lowerBound(this.#begins, id + 1) - 1;
     const place = begin >> 1;
     const part = this.parts[place];
     if (!part) throw new RangeError(`node ${id} of ${this.nodeCount}`);

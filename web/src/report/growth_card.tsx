@@ -1,14 +1,16 @@
 // The error of the calls along their order, and the calls around the first wrong one.
 import { formatError } from "../format";
+import { verdictKey } from "../marks";
+import { PlainTable, type Column } from "../parts/table";
 import type { Say } from "../texts";
 import type { Part } from "./part";
 import { Plot, rangeOf, type Axis, type Scales } from "./plot";
 import { callNear } from "./ranks_card";
 import type { GrowthPoint } from "./report_data";
 import { NOT_COMPARABLE, type ValueRow } from "./value_rows";
-import { levelOf, VERDICT_COUNT, VerdictMark, verdictKey } from "./verdict_mark";
+import { levelOf, VerdictMark, VerdictMarks } from "./verdict_mark";
 
-export interface GrowthProps {
+interface GrowthProps {
   readonly say: Say;
   readonly part: Part;
   readonly others: readonly Part[];
@@ -32,7 +34,7 @@ export function GrowthCard(props: GrowthProps) {
         <h3>{say("report.growth-title")}</h3>
         {errors.length === 0 && <p class="dim">{say("report.growth-none")}</p>}
         <div class="legend">
-          {Array.from({ length: VERDICT_COUNT }, (_, i) => <VerdictMark key={i} verdict={i} say={say} />)}
+          <VerdictMarks say={say} />
           <span><span class="dash" />{say("report.explained-key")}</span>
           {others.length > 0 && <span><span class="other-key" />{say("report.others-key")}</span>}
         </div>
@@ -71,7 +73,7 @@ function Curve(props: GrowthProps & { readonly y: Axis }) {
   const first = part.calls.numbers[part.firstCall()] ?? -1;
   return (
     <Plot width={WIDTH} height={HEIGHT} x={{ low: 0, high: Math.max(1, part.calls.total - 1), isWhole: true }} y={y}
-      title={say("report.growth-title")} xLabel={say("report.call")}>
+      title={say("report.growth-title")} xLabel={say("report.column.call")}>
       {(scales) => (
         <>
           {first >= 0 && <First say={say} scales={scales} x={scales.x(first)} isLate={first > part.calls.total * 0.7} />}
@@ -81,7 +83,7 @@ function Curve(props: GrowthProps & { readonly y: Axis }) {
             const { call, error, verdict } = point;
             if (error === null && verdict === NOT_COMPARABLE) return null;
             const name = nameOfPoint(part, point);
-            const said = `${name || `${say("report.call")} ${call}`}\n${say(verdictKey(verdict))}, ${say("report.column.error")} ${error === null ? say("report.not-finite") : formatError(error)}, ${say("report.column.explained")} ${formatError(point.explained)}`;
+            const said = `${name || `${say("report.column.call")} ${call}`}\n${say(verdictKey(verdict))}, ${say("report.column.error")} ${error === null ? say("report.not-finite") : formatError(error)}, ${say("report.column.explained")} ${formatError(point.explained)}`;
             return (
               <circle key={call} cx={scales.x(call)} cy={error === null ? scales.top : height(scales, error)} r={verdict >= 2 ? 4 : 3}
                 class={`pick fill-${levelOf(verdict)} ${isLate(name) ? "ring" : ""}`} onClick={() => props.onCall(callNear(part, call))}>
@@ -100,7 +102,7 @@ function First(props: { readonly say: Say; readonly scales: Scales; readonly x: 
   return (
     <>
       <line class="first-call" x1={x} x2={x} y1={scales.top} y2={scales.bottom} />
-      <text x={x + (props.isLate ? -6 : 6)} y={scales.top + 12} text-anchor={props.isLate ? "end" : "start"}>{props.say("report.first")}</text>
+      <text x={x + (props.isLate ? -6 : 6)} y={scales.top + 12} text-anchor={props.isLate ? "end" : "start"}>{props.say("answer.first")}</text>
     </>
   );
 }
@@ -119,25 +121,24 @@ function Around(props: GrowthProps) {
     const [worst] = [...outputs].sort((a, b) => weight(b) - weight(a));
     if (worst) lines.push(worst);
   }
+  const columns: readonly Column<ValueRow>[] = [
+    { title: say("report.column.call"), cell: (row) => <bdi class="mono">{part.callName(row.call)}</bdi> },
+    {
+      title: say("report.column.verdict"),
+      cell: (row) => (
+        <span title={row.reason === "" ? "" : part.reasonText(row.reason)}>
+          <VerdictMark verdict={row.verdict} say={say} />
+          {row.verdict === NOT_COMPARABLE && <div class="dim">{part.reasonText(row.reason)}</div>}
+        </span>
+      ),
+    },
+    { title: say("report.column.error"), cell: (row) => <Bar row={row} /> },
+    { title: "", isNumber: true, cell: (row) => formatError(row.error) },
+  ];
   return (
     <div class="report-card">
       <h3>{say("report.around")}</h3>
-      <table class="report-table around">
-        <thead><tr><th>{say("report.column.call")}</th><th>{say("report.column.verdict")}</th><th>{say("report.column.error")}</th><th class="number" /></tr></thead>
-        <tbody>
-          {lines.map((row) => (
-            <tr key={row.call} class={row.call === first ? "marked link" : "link"} onClick={() => props.onCall(row.call)}>
-              <td><button class="plain mono" onClick={() => props.onCall(row.call)}><bdi>{part.callName(row.call)}</bdi></button></td>
-              <td title={row.reason === "" ? "" : part.reasonText(row.reason)}>
-                <VerdictMark verdict={row.verdict} say={say} />
-                {row.verdict === NOT_COMPARABLE && <div class="dim">{part.reasonText(row.reason)}</div>}
-              </td>
-              <td><Bar row={row} /></td>
-              <td class="number">{formatError(row.error)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable class="around" columns={columns} rows={lines} rowClass={(row) => (row.call === first ? "marked" : "")} open={(row) => props.onCall(row.call)} />
       <div class="legend"><span><span class="dash" />{say("report.explained-key")}</span></div>
     </div>
   );

@@ -2,6 +2,7 @@
 // in its own width.
 import type { ComponentChildren } from "preact";
 import { formatNumber } from "../format";
+import { linearTicks } from "../parts/scale";
 
 export interface Axis {
   readonly low: number;
@@ -55,14 +56,8 @@ function tickText(axis: Axis, at: number): string {
 }
 
 // At most eight round numbers within the axis.
-export function ticksOf(axis: Axis): readonly number[] {
-  const span = axis.high - axis.low || 1;
-  let step = Math.pow(10, Math.floor(Math.log10(span / 4)));
-  if (axis.isLog === true || axis.isWhole === true) step = Math.max(1, step);
-  while (span / step > 7) step *= span / step > 14 ? 5 : 2;
-  const ticks: number[] = [];
-  for (let at = Math.ceil(axis.low / step) * step; at <= axis.high + step * 1e-9; at += step) ticks.push(Number(at.toPrecision(12)));
-  return ticks;
+export function ticksOf({ low, high, isLog, isWhole }: Axis): readonly number[] {
+  return linearTicks(low, high, 7).filter((at) => (isLog !== true && isWhole !== true) || Number.isInteger(at));
 }
 
 // From the least to the largest of `values`, and some more at both ends.

@@ -1,12 +1,14 @@
 // Several ranks or steps: a line for each, and where each goes wrong.
 import { formatCount, formatError } from "../format";
+import { verdictKey } from "../marks";
+import { PlainTable, type Column } from "../parts/table";
 import type { Say } from "../texts";
 import { rankLabel, type FileDataset } from "./file_dataset";
 import type { Part } from "./part";
 import type { GrowthPoint, Overview, RankLine } from "./report_data";
-import { VERDICT_COUNT, VerdictMark, verdictKey, levelOf } from "./verdict_mark";
+import { levelOf, VerdictMarks } from "./verdict_mark";
 
-export interface RanksProps {
+interface RanksProps {
   readonly say: Say;
   readonly data: FileDataset;
   readonly place: number;
@@ -34,37 +36,28 @@ export function RanksCard(props: RanksProps & { readonly overview: Overview }) {
   const { say, data, overview } = props;
   const title = say(overview.unit === "step" ? "report.steps" : "report.ranks");
   const first = overview.origins[0];
+  const isAnswer = (rank: RankLine): boolean => first !== undefined && first.step === rank.step && first.rank === rank.rank;
+  const name = (rank: RankLine) => {
+    const place = data.placeOfRank(rank);
+    return (
+      <button class="plain" disabled={place < 0} aria-pressed={place === props.place} onClick={() => props.onPlace(place)}>
+        {place === props.place ? <b>{rankLabel(rank)}</b> : rankLabel(rank)}
+      </button>
+    );
+  };
+  const columns: readonly Column<RankLine>[] = [
+    { title, cell: name },
+    { title: say("report.what-there"), cell: (rank) => <bdi>{standing(say, overview, rank)}</bdi> },
+    { title: say("report.its-first"), cell: (rank) => <bdi class="mono">{data.parts[data.placeOfRank(rank)]?.data.header.first_wrong_call?.name}</bdi> },
+    ...COUNTED.map((kind, i): Column<RankLine> => ({
+      title: say(verdictKey(i + 1)), isNumber: true, cell: ({ counts }) => (counts ? formatCount(counts[kind] ?? 0) : ""),
+    })),
+  ];
   return (
     <section class="report-section">
       <h2>{title}</h2>
       <div class="report-card scroll">
-        <table class="report-table">
-          <thead>
-            <tr>
-              <th>{title}</th><th>{say("report.what-there")}</th><th>{say("report.its-first")}</th>
-              {COUNTED.map((_, i) => <th key={i} class="number">{say(verdictKey(i + 1))}</th>)}
-            </tr>
-          </thead>
-          <tbody>
-            {overview.ranks.map((rank) => {
-              const place = data.placeOfRank(rank);
-              const isAnswer = first !== undefined && first.step === rank.step && first.rank === rank.rank;
-              const own = data.parts[place]?.data.header.first_wrong_call?.name;
-              return (
-                <tr key={rankLabel(rank)} class={isAnswer ? "marked" : ""}>
-                  <td>
-                    <button class="plain" disabled={place < 0} aria-pressed={place === props.place} onClick={() => props.onPlace(place)}>
-                      {place === props.place ? <b>{rankLabel(rank)}</b> : rankLabel(rank)}
-                    </button>
-                  </td>
-                  <td><bdi>{standing(say, overview, rank)}</bdi></td>
-                  <td class="mono"><bdi>{own ?? ""}</bdi></td>
-                  {COUNTED.map((name) => <td key={name} class="number">{rank.counts ? formatCount(rank.counts[name] ?? 0) : ""}</td>)}
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
+        <PlainTable columns={columns} rows={overview.ranks} rowClass={(rank) => (isAnswer(rank) ? "marked" : "")} />
       </div>
       <Strips {...props} />
       {overview.notes.map((note) => <p key={note} class="dim">{say("report.not-judged-note", note)}</p>)}
@@ -87,7 +80,7 @@ function Strips(props: RanksProps) {
     <div class="report-card">
       <h3>{say("report.strips")}</h3>
       <div class="legend">
-        {Array.from({ length: VERDICT_COUNT }, (_, i) => <VerdictMark key={i} verdict={i} say={say} />)}
+        <VerdictMarks say={say} />
         <span><span class="bar-key" />{say("report.strip-first")}</span>
       </div>
       <svg class="report-plot" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={say("report.strips")}>
@@ -114,7 +107,7 @@ function Strips(props: RanksProps) {
             </g>
           );
         })}
-        <text x={(LABELS + WIDTH) / 2} y={height - 6} text-anchor="middle">{say("report.call")}</text>
+        <text x={(LABELS + WIDTH) / 2} y={height - 6} text-anchor="middle">{say("report.column.call")}</text>
       </svg>
     </div>
   );
@@ -130,7 +123,7 @@ function pointText(say: Say, part: Part, number: number): string {
   const point = [...part.data.growth].reverse().find(({ call }) => call <= number);
   if (!point) return part.data.label;
   const call = callNear(part, point.call);
-  const name = part.calls.numbers[call] === point.call ? part.callName(call) : `${say("report.call")} ${point.call}`;
+  const name = part.calls.numbers[call] === point.call ? part.callName(call) : `${say("report.column.call")} ${point.call}`;
   return `${part.data.label} ${name}\n${say(verdictKey(point.verdict))}, ${say("report.column.error")} ${formatError(point.error)}`;
 }
 

@@ -1,14 +1,16 @@
-// All rows of a part that the page holds: filtered, sorted, drawn as far as they are in sight.
+// All rows of a part that the page holds, filtered and sorted, and what is known of the chosen one.
 import { useMemo, useState } from "preact/hooks";
 import { formatCount, formatError, formatScalar } from "../format";
+import { VERDICTS } from "../marks";
+import { PlainTable, Table, type Column } from "../parts/table";
+import type { Scalar } from "../types";
 import type { Say, TextKey } from "../texts";
-import { VirtualRows } from "../virtual_rows";
+import { StackList } from "./evidence_card";
 import type { Part } from "./part";
-import { bothOf, METRICS, ROLES, VERDICTS, type ValueRow } from "./value_rows";
-import { RowDetail } from "./row_detail";
+import { bothOf, isTensor, METRICS, pairOf, ROLES, STATISTICS, type ValueRow } from "./value_rows";
 import { VerdictMark } from "./verdict_mark";
 
-export interface RowTableProps {
+interface RowTableProps {
   readonly say: Say;
   readonly part: Part;
   // In recorded order.
@@ -18,30 +20,26 @@ export interface RowTableProps {
   readonly onOpen: (row: ValueRow) => void;
 }
 
-interface Column {
-  readonly title: string;
-  readonly width: string;
-  readonly isNumber: boolean;
-  readonly show: (row: ValueRow) => string;
+interface SortedColumn extends Column<ValueRow> {
   readonly order: (row: ValueRow) => string | number | null;
 }
 
-const HEIGHT = 26;
-
-function columnsOf(say: Say, part: Part): readonly Column[] {
-  const text = (key: TextKey, width: string, show: (row: ValueRow) => string): Column =>
-    ({ title: say(key), width, isNumber: false, show, order: show });
-  const metric = (title: string, i: number): Column => ({
-    title, width: "104px", isNumber: part.data.header.mode !== "md5", show: (row) => formatScalar(row.metrics[i] ?? null),
+function columnsOf(say: Say, part: Part): readonly SortedColumn[] {
+  const text = (key: TextKey, width: string, show: (row: ValueRow) => string): SortedColumn =>
+    ({ title: say(key), width, cell: (row) => <bdi class="mono" title={show(row)}>{show(row)}</bdi>, order: show });
+  const number = (key: TextKey, of: (row: ValueRow) => number | null): SortedColumn =>
+    ({ title: say(key), width: "84px", isNumber: true, cell: (row) => formatError(of(row)), order: of });
+  const metric = (title: string, i: number): SortedColumn => ({
+    title, width: "104px", isNumber: part.data.header.mode !== "md5", cell: (row) => formatScalar(row.metrics[i] ?? null),
     order: (row) => { const value = row.metrics[i] ?? null; return typeof value === "boolean" ? String(value) : value; },
   });
   return [
-    { ...text("report.column.verdict", "132px", () => ""), order: (row) => row.verdict },
-    { title: say("report.column.error"), width: "84px", isNumber: true, show: (row) => formatError(row.error), order: (row) => row.error },
+    { title: say("report.column.verdict"), width: "132px", cell: ({ verdict }) => <VerdictMark verdict={verdict} say={say} />, order: (row) => row.verdict },
+    number("report.column.error", (row) => row.error),
     { ...text("report.column.call", `${nameWidth(part)}ch`, (row) => part.callName(row.call)), order: (row) => row.call },
     text("report.column.value", "150px", (row) => row.item),
     text("report.column.reason", "140px", (row) => row.reason),
-    { title: say("report.column.explained"), width: "84px", isNumber: true, show: (row) => formatError(row.explained), order: (row) => row.explained },
+    number("report.column.explained", (row) => row.explained),
     text("report.column.dtype", "130px", (row) => bothOf(row.dtypes)),
     text("report.column.shape", "130px", (row) => bothOf(row.shapes)),
     text("report.column.result", "120px", (row) => row.result),
@@ -73,22 +71,14 @@ export function RowTable(props: RowTableProps) {
     const column = sort && columns[sort.column];
     return column ? sorted(found, column, sort.isDown) : found;
   }, [rows, part, filter, sort, columns]);
-  const template = columns.map(({ width }) => width).join(" ");
   // Numbers: the largest first, then the smallest, then the order of the calls.
   const turn = (column: number): void => {
     const isNumber = columns[column]?.isNumber ?? false;
     if (sort?.column !== column) setSort({ column, isDown: isNumber });
     else setSort(sort.isDown === isNumber ? { column, isDown: !isNumber } : null);
   };
-  // Up and down among what is shown.
-  const move = (event: KeyboardEvent): void => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by === undefined || shown.length === 0) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const at = props.chosen ? shown.indexOf(props.chosen) + by : 0;
-    const next = shown[Math.max(0, Math.min(shown.length - 1, at))];
-    if (next) props.onRow(next);
+  const choose = (i: number): void => {
+    if (shown[i]) props.onRow(shown[i]);
   };
   const { rows: here, row_total: total } = part.end;
   return (
@@ -96,39 +86,16 @@ export function RowTable(props: RowTableProps) {
       <h2>{say("report.rows")}</h2>
       <Filters say={say} filter={filter} onFilter={setFilter} />
       <div class="report-split">
-        <div class="report-grid" tabIndex={0} role="group" aria-label={say("report.rows")} onKeyDown={move}>
-          <div class="report-grid-inner">
-            <div class="report-line head" style={{ gridTemplateColumns: template }}>
-              {columns.map(({ title, isNumber }, i) => (
-                <button key={i} class={isNumber ? "plain number" : "plain"} aria-pressed={sort?.column === i} onClick={() => turn(i)}>
-                  {title}{sort?.column === i ? (sort.isDown ? " ▾" : " ▴") : ""}
-                </button>
-              ))}
-            </div>
-            <VirtualRows count={shown.length} height={HEIGHT} label={say("report.rows")} focus={props.chosen ? shown.indexOf(props.chosen) : -1}
-              row={(i) => <Line {...props} row={shown[i]} columns={columns} template={template} />} />
-          </div>
-        </div>
-        <RowDetail say={say} part={part} row={props.chosen} onOpen={props.onOpen} />
+        <Table label={say("report.rows")} columns={columns} total={shown.length} row={(i) => shown[i]} sort={turn} sorted={sort}
+          cursor={props.chosen ? shown.indexOf(props.chosen) : -1} move={choose} open={props.onOpen} />
+        <RowDetail {...props} />
       </div>
-      <p class="dim report-row-note">
+      <p class="dim">
         {say("report.rows-shown", formatCount(shown.length), formatCount(rows.length))}{" "}
         {here < total && `${say("report.rows-left-out", formatCount(total))} `}
         {say("report.rows-hint")}
       </p>
     </section>
-  );
-}
-
-function Line(props: RowTableProps & { readonly row: ValueRow | undefined; readonly columns: readonly Column[]; readonly template: string }) {
-  const { row, say } = props;
-  if (!row) return null;
-  return (
-    <button class={row === props.chosen ? "report-line chosen" : "report-line"} style={{ gridTemplateColumns: props.template }} onClick={() => props.onRow(row)}>
-      {props.columns.map((column, i) => (
-        i === 0 ? <VerdictMark key={i} verdict={row.verdict} say={say} /> : <span key={i} class={column.isNumber ? "number" : "mono"} title={column.show(row)}><bdi>{column.show(row)}</bdi></span>
-      ))}
-    </button>
   );
 }
 
@@ -163,7 +130,7 @@ export function filtered(rows: readonly ValueRow[], part: Part, filter: Filter):
 }
 
 // What is no number goes last, whichever way the table is sorted.
-function sorted(rows: readonly ValueRow[], column: Column, isDown: boolean): readonly ValueRow[] {
+function sorted(rows: readonly ValueRow[], column: SortedColumn, isDown: boolean): readonly ValueRow[] {
   const sign = isDown ? -1 : 1;
   const isLast = (key: string | number | null): boolean => key === null || Number.isNaN(key);
   const keyed = rows.map((row) => ({ row, key: column.order(row) }));
@@ -174,4 +141,38 @@ function sorted(rows: readonly ValueRow[], column: Column, isDown: boolean): rea
     return sign * (String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0);
   });
   return keyed.map(({ row }) => row);
+}
+
+// Both sides, how far they differ, remarks, the stack of the call.
+function RowDetail({ say, part, chosen: row, onOpen }: RowTableProps) {
+  if (!row) return <aside class="report-detail"><p class="empty">{say("report.no-row")}</p></aside>;
+  const { mode } = part.data.header;
+  const unmatched = part.unmatchedText(row.call);
+  const stack = part.stackOf(row.call);
+  const words = part.reasonText(row.reason);
+  const facts = Object.entries<Scalar | null>({ error: row.error, explained: row.explained, ...pairOf(row, mode, part.data.reasons).metrics });
+  const [target, golden] = row.statistics;
+  const names: readonly string[] = (target ?? golden ?? []).length > 1 ? STATISTICS : ["value"];
+  const number = (side: typeof target, i: number) => (side && isTensor(side) === names.length > 1 ? <bdi>{formatScalar(side[i] ?? null)}</bdi> : "");
+  const sides: readonly Column<string>[] = [
+    { title: "", cell: (name) => name },
+    { title: say("side.target"), isNumber: true, cell: (_, i) => number(target, i) },
+    { title: say("side.golden"), isNumber: true, cell: (_, i) => number(golden, i) },
+  ];
+  return (
+    <aside class="report-detail" aria-live="polite">
+      <h3 class="mono"><bdi>{`${part.callName(row.call)}.${row.item}`}</bdi></h3>
+      <p><VerdictMark verdict={row.verdict} say={say} /> <span class="dim">{words === row.reason ? words : `${row.reason}: ${words}`}</span></p>
+      <p class="mono">{bothOf(row.dtypes)} {bothOf(row.shapes)}</p>
+      {unmatched !== "" && <p>{say("report.no-counterpart", part.reasonText(unmatched))}</p>}
+      {mode !== "md5" && <PlainTable class="sides" columns={sides} rows={names} />}
+      {target !== null && golden !== null && (
+        <PlainTable rows={facts.filter(([, value]) => value !== null)}
+          columns={[{ title: "", cell: ([name]) => name }, { title: "", isNumber: true, cell: ([, value]) => formatScalar(value) }]} />
+      )}
+      {row.notes.map(([code, note]) => <p key={code} class="dim"><bdi>[{code}] {note}</bdi></p>)}
+      <p><button onClick={() => onOpen(row)}>{say("report.open-graph")}</button></p>
+      {stack.length > 0 && <><h3>{say("details.stack")}</h3><StackList say={say} frames={stack} foreign={part.foreignOf(row.call)} /></>}
+    </aside>
+  );
 }

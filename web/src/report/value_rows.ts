@@ -1,10 +1,11 @@
 // Rows of a comparison as they stand in a page's data: one value of one call, of both sides.
+import { number, scalar } from "../decode";
+import { VERDICTS } from "../marks";
 import type { Scalar, ValuePair, ValueRole, ValueSide } from "../types";
 import type { Header, RowBlock } from "./report_data";
 
-// In the order of plumbline::ItemRole and plumbline::Verdict.
+// In the order of plumbline::ItemRole.
 export const ROLES: readonly ValueRole[] = ["input", "parameter", "output", "buffer", "gradient"];
-export const VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"] as const;
 export const NOT_COMPARABLE = 4;
 
 // Names of the metrics of each mode, in the order of the data.
@@ -16,7 +17,7 @@ export const METRICS: Readonly<Record<Header["mode"], readonly string[]>> = {
 
 // Positions in a row of the data (src/report/html_report.h).
 const CALL = 0, ITEM = 1, ROLE = 2, VERDICT = 3, REASON = 4, ERROR = 5, EXPLAINED = 6, DTYPE = 7, SHAPE = 9,
-  RESULT = 11, STATISTICS = 12, METRIC = 14, NOTES = 15;
+  RESULT = 11, SIDES = 12, METRIC = 14, NOTES = 15;
 
 export interface ValueRow {
   // Index among the calls of the page's part.
@@ -40,15 +41,11 @@ export interface ValueRow {
   readonly notes: readonly (readonly [string, string])[];
 }
 
-const SPECIAL: ReadonlyMap<unknown, number> = new Map<unknown, number>([["nan", NaN], ["inf", Infinity], ["-inf", -Infinity]]);
+export const STATISTICS = ["max", "min", "mean", "norm"] as const;
 
 const numberOf = (cell: unknown, missing: number): number => (typeof cell === "number" ? cell : missing);
-const errorOf = (cell: unknown): number | null => (typeof cell === "number" ? cell : (SPECIAL.get(cell) ?? null));
-
-function scalarOf(cell: unknown): Scalar | null {
-  if (typeof cell === "number" || typeof cell === "boolean") return cell;
-  return typeof cell === "string" ? (SPECIAL.get(cell) ?? cell) : null;
-}
+const errorOf = (cell: unknown): number | null => (typeof cell === "number" || typeof cell === "string" ? number(cell, "error") : null);
+const scalarOf = (cell: unknown): Scalar | null => (cell === null || typeof cell === "object" ? null : scalar(cell, "value"));
 
 function statisticsOf(cell: unknown): readonly (Scalar | null)[] | null {
   if (!Array.isArray(cell)) return null;
@@ -60,8 +57,8 @@ function statisticsOf(cell: unknown): readonly (Scalar | null)[] | null {
 export function rowsOf(block: RowBlock): readonly ValueRow[] {
   const text = (cell: unknown): string => (typeof cell === "number" ? (block.texts[cell] ?? "") : "");
   return block.rows.map((cells) => {
-    const target = statisticsOf(cells[STATISTICS]);
-    const golden = cells[STATISTICS + 1] === 1 ? target : statisticsOf(cells[STATISTICS + 1]);
+    const target = statisticsOf(cells[SIDES]);
+    const golden = cells[SIDES + 1] === 1 ? target : statisticsOf(cells[SIDES + 1]);
     const item = typeof cells[ITEM] === "string" ? cells[ITEM] : "";
     const metrics = cells[METRIC], notes = cells[NOTES];
     return {
@@ -92,7 +89,7 @@ export function isTensor(statistics: readonly unknown[]): boolean {
 }
 
 // How many times the error is what rounding and the inputs explain; null: nothing is explained.
-export function ratioOf(row: ValueRow): number | null {
+function ratioOf(row: ValueRow): number | null {
   return row.error !== null && row.explained !== null && row.explained > 0 ? row.error / row.explained : null;
 }
 

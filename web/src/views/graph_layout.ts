@@ -1,11 +1,11 @@
 // Nested boxes: closed children in rows like words of a text, open ones in boxes of their own. Sizes
 // are kept per open node and computed anew only where something changed.
-import type { Tree } from "../tree";
+import { firstNot, type Tree } from "../tree";
 import type { NodeRow } from "../types";
 
 // In units of the picture: pixels at zoom 1.
 export const CELL = { width: 168, height: 24, gap: 6 } as const;
-export const PADDING = 9;
+const PADDING = 9;
 export const TITLE = 24;
 const LEAST_WIDTH = 240;
 const LEAST_COLUMNS = 3;
@@ -214,12 +214,5 @@ export function contains(box: Box, x: number, y: number): boolean {
 
 // First segment that begins at or below `y`.
 export function firstBelow(frame: Frame, y: number): number {
-  let low = 0;
-  let high = frame.segments.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((frame.segments[middle]?.y ?? 0) < y) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstNot(frame.segments.length, (at) => (frame.segments[at]?.y ?? 0) < y);
 }

@@ -70,6 +70,11 @@ export class MiniMap {
     const scene = this.#scene;
     const context = this.#picture.getContext("2d");
     if (!scene || !context) return;
+    if (this.#view.width === 0) {
+      // The pane has not been drawn yet.
+      this.#timer = window.setTimeout(() => this.#start(), REST_MS);
+      return;
+    }
     const frame = scene.layout.frame(scene.tree.root.id);
     const most = {
       width: Math.min(LARGEST.width, this.#view.width * LARGEST_SHARE.width),

@@ -17,7 +17,7 @@ const LETTER_SHARE = 0.5;
 const LARGEST_LETTER = 15;
 const FADED = 0.3;
 // Steps between looks at the clock.
-export const STEPS = 64;
+const STEPS = 64;
 
 export interface Palette {
   readonly page: string;
@@ -305,7 +305,7 @@ export function marksOf(row: NodeRow): string {
 }
 
 // The roll-up of a closed node.
-export function insideText(row: NodeRow): string {
+function insideText(row: NodeRow): string {
   const parts = [
     row.errors > 0 ? `${SYMBOL.error}${row.errors}` : "",
     row.warnings > 0 ? `${SYMBOL.warning}${row.warnings}` : "",

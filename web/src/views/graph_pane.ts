@@ -9,18 +9,18 @@ import { CanvasPen, SvgPen } from "./graph_pen";
 
 // Of one animation frame, for both panes together.
 const SLICE_MS = 4;
-export const ZOOM = { least: 0.002, most: 6 } as const;
+const ZOOM = { least: 0.002, most: 6 } as const;
 
-export interface PaneEvents {
+interface PaneEvents {
   readonly moved: (from: GraphPane, before: Camera) => void;
   readonly select: (row: NodeRow) => void;
   readonly toggle: (row: NodeRow) => void;
-  readonly menu: (row: NodeRow) => void;
 }
 
-interface Marks {
-  readonly selected: number;
-  readonly partner: number;
+// The selected node, or its counterpart; -1: neither is here.
+interface Mark {
+  readonly id: number;
+  readonly isPartner: boolean;
 }
 
 interface Sheet {
@@ -49,13 +49,11 @@ export class GraphPane {
   #isStale = true;
   #isQueued = false;
   #scene: Scene | null = null;
-  #marks: Marks = { selected: -1, partner: -1 };
+  #mark: Mark = { id: -1, isPartner: false };
   #hover: Place | null = null;
   #size = { width: 0, height: 0 };
   #ratio = 1;
   #observer: ResizeObserver;
-  // Frames drawn and the longest work of one, for the benchmark.
-  readonly meter = { frames: 0, longest: 0 };
   camera: Camera = { x: -12, y: -12, zoom: 1 };
 
   constructor(label: string, events: PaneEvents) {
@@ -96,10 +94,10 @@ export class GraphPane {
   }
 
   // Draws another scene, or the same after a change.
-  show(scene: Scene, marks: Marks, isStale: boolean, look: string): void {
+  show(scene: Scene, mark: Mark, isStale: boolean, look: string): void {
     this.#scene = scene;
     this.#map.show(scene, look);
-    this.#marks = marks;
+    this.#mark = mark;
     if (isStale) this.#isStale = true;
     this.#queue();
   }
@@ -203,12 +201,6 @@ export class GraphPane {
       const row = this.#placeAt(event)?.row;
       if (row) this.#events.toggle(row);
     });
-    pane.addEventListener("contextmenu", (event) => {
-      const row = this.#placeAt(event)?.row;
-      if (!row) return;
-      event.preventDefault();
-      this.#events.menu(row);
-    });
     pane.addEventListener("wheel", (event) => {
       event.preventDefault();
       const unit = event.deltaMode === 1 ? 24 : 1;
@@ -267,10 +259,7 @@ export class GraphPane {
     this.#isQueued = true;
     requestAnimationFrame(() => {
       this.#isQueued = false;
-      const began = performance.now();
-      this.#frame(began);
-      this.meter.frames++;
-      this.meter.longest = Math.max(this.meter.longest, performance.now() - began);
+      this.#frame(performance.now());
     });
   }
 
@@ -378,10 +367,8 @@ export class GraphPane {
     const style = getComputedStyle(this.element);
     if (this.#hover) this.#outline(c, this.#hover.box, scene.palette.dim, 1);
     const link = style.getPropertyValue("--link").trim();
-    const partner = this.layout?.boxOf(this.#marks.partner);
-    if (partner) this.#outline(c, partner, link, 2, [5, 3]);
-    const selected = this.layout?.boxOf(this.#marks.selected);
-    if (selected) this.#outline(c, selected, link, 3);
+    const marked = this.layout?.boxOf(this.#mark.id);
+    if (marked) this.#outline(c, marked, link, 3, this.#mark.isPartner ? [7, 4] : []);
   }
 
   #outline(c: CanvasRenderingContext2D, box: Box, colour: string, width: number, dash: readonly number[] = []): void {

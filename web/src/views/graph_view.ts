@@ -57,7 +57,6 @@ class GraphView implements View {
       moved: (from, before) => this.#moved(from, before),
       select: (row) => this.#context.select(row),
       toggle: (row) => void toggle(this.#context, row),
-      menu: (row) => this.#context.select(row),
     });
     return { side, pane, tree: null, layout: null, version: -1, look: "" };
   }
@@ -106,14 +105,11 @@ class GraphView implements View {
     half.version = version;
     half.look = look;
     const isOwn = session.side === half.side;
-    const marks = {
-      selected: (isOwn ? session.selected : session.partner)?.id ?? -1,
-      partner: -1,
-    };
+    const mark = { id: (isOwn ? session.selected : session.partner)?.id ?? -1, isPartner: !isOwn };
     half.pane.show({
       tree, layout, palette: this.#palette, colours: this.#state.colours, isFiltered,
       want: (id, from, to) => tree.want(id, from, to),
-    }, marks, isStale, look);
+    }, mark, isStale, look);
   }
 
   // Once for each selection, on each side as soon as its node is there.
@@ -169,6 +165,7 @@ class GraphView implements View {
   }
 
   #fit(): void {
+    this.#isMoved = true;
     const zoom = Math.min(...this.#halves.map((half) => half.pane.fitCamera().zoom));
     for (const { pane } of this.#halves) {
       const camera = pane.fitCamera();

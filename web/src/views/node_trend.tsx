@@ -23,7 +23,7 @@ export function NodeTrend({ context, state }: ViewProps) {
       { label: say("side.target"), values: known.target[statistic], colour: "--target" },
       { label: say("side.golden"), values: known.golden[statistic], colour: "--golden", isDashed: true },
     ].filter((line) => line.values.some((each) => each !== null)) satisfies Line[],
-    error: [{ label: say("column.error"), values: known.error, colour: "--error" }] satisfies Line[],
+    error: [{ label: say("details.column.error"), values: known.error, colour: "--error" }] satisfies Line[],
   }, [known, statistic, say]);
   const datasets = useAsked(() => api.datasets(), []);
   const trend = datasets.ok ? datasets.value.datasets.find(({ kind, state: is }) => kind === "trend" && is === "ready") : undefined;
@@ -50,7 +50,7 @@ export function NodeTrend({ context, state }: ViewProps) {
             {charts.steps.length < 2 && <p class="quiet">{say("trend.one-step")}</p>}
             <LineChart title={`${value?.name ?? ""} ${say(`details.column.${statistic}`)}`} xLabel={say("bar.step")} x={charts.steps} lines={charts.sides} scale="linear" say={say} open={open} />
             {charts.error[0]?.values.some((each) => each !== null) === true &&
-              <LineChart title={say("column.error")} xLabel={say("bar.step")} x={charts.steps} lines={charts.error} scale="log" say={say} open={open} />}
+              <LineChart title={say("details.column.error")} xLabel={say("bar.step")} x={charts.steps} lines={charts.error} scale="log" say={say} open={open} />}
           </>
         )}
       </Answer>

@@ -1,9 +1,9 @@
 // The rows of an outline without a list of them: how many rows each open node takes is kept, and the
 // row at any position is found by walking down.
-import { lowerBound, type Branch, type Tree } from "../tree";
+import { firstNot, lowerBound, type Branch, type Tree } from "../tree";
 import type { NodeRow } from "../types";
 
-export interface OutlineRow {
+interface OutlineRow {
   // null: not loaded yet.
   readonly row: NodeRow | null;
   readonly parent: number;
@@ -60,14 +60,7 @@ export class OutlineRows {
       if (!branch || rest < 0 || rest >= this.#below(id).count) return null;
       const { before } = this.#below(id);
       // The last open child whose row comes at or before this one.
-      let low = 0;
-      let high = branch.open.length;
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if ((branch.open[middle] ?? 0) + (before[middle] ?? 0) <= rest) low = middle + 1;
-        else high = middle;
-      }
-      const last = low - 1;
+      const last = firstNot(branch.open.length, (at) => (branch.open[at] ?? 0) + (before[at] ?? 0) <= rest) - 1;
       const open = branch.open[last];
       if (open === undefined) return { row: branch.rows[rest] ?? null, parent: id, at: rest, depth };
       const first = open + (before[last] ?? 0);

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeFake } from "../../dev/fake";
+import type { ChildrenQuestion } from "../api";
 import { LocalApi } from "../local_api";
+import { success } from "../result";
 import { Tree } from "../tree";
 import type { NodeRow } from "../types";
 import { cellBox, contains, GraphLayout } from "./graph_layout";
@@ -9,8 +11,7 @@ import { OutlineRows } from "./outline_rows";
 
 const FILTER = { ms: -1, q: "", base: "" };
 
-async function openTree(): Promise<Tree> {
-  const api = new LocalApi(makeFake({ layers: 150, modules: 4, calls: 3, ranks: 1, steps: 1 }));
+async function openTree(api = new LocalApi(makeFake({ layers: 150, modules: 4, calls: 3, ranks: 1, steps: 1 }))): Promise<Tree> {
   const path = await api.path("0", 0);
   assert.ok(path.ok);
   const root = path.value.rows[0];
@@ -90,4 +91,25 @@ test("a node deep in the second page of a list is revealed by its path", async (
   const row = await tree.reveal(path.value.rows.map((each) => ({ ...each, index: -1 })));
   assert.equal(row?.id, found.value.rows[0].id);
   assert.ok(tree.isVisible(row.id));
+});
+
+test("what an answer leaves out to stay short is asked for until all is there", async () => {
+  class ShortApi extends LocalApi {
+    override async children(dataset: string, question: ChildrenQuestion) {
+      const answer = await super.children(dataset, question);
+      let room = 7;
+      return answer.ok ? success(answer.value.map((list) => {
+        const rows = list.rows.slice(0, room);
+        room -= rows.length;
+        return { ...list, rows };
+      })) : answer;
+    }
+  }
+  const api = new ShortApi(makeFake({ layers: 150, modules: 4, calls: 3, ranks: 1, steps: 1 }));
+  const tree = await openTree(api);
+  for (const row of [...tree.visible()]) if (row.children > 0) tree.open(row);
+  await tree.settled();
+  const all = [...tree.visible()].filter((row) => tree.isOpen(row.id));
+  assert.ok(all.length > 100);
+  for (const { id } of all) assert.equal(tree.branch(id)?.rows.filter((row) => row !== undefined).length, tree.branch(id)?.total);
 });

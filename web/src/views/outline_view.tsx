@@ -53,7 +53,7 @@ class OutlineView implements View {
     return (
       <div class="pane">
         <div class="tree-head" aria-hidden="true">
-          <span>{say(`side.${side}`)}</span><span>{say("column.inside")}</span><span>{say("column.input")}</span><span>{say("column.error")}</span>
+          <span>{say(`side.${side}`)}</span><span>{say("column.inside")}</span><span>{say("column.input")}</span><span>{say("details.column.error")}</span>
         </div>
         {rows.count === 0 && <p class="empty">{say("tree.empty")}</p>}
         <VirtualRows count={rows.count} height={ROW} role="tree" label={say("tree.label", say(`side.${side}`))} focus={focus}

@@ -1,22 +1,22 @@
 // Overflows: critical, then high, then medium ones, each in order of execution; or, as they spread,
 // everything after the first of them.
 import { useMemo } from "preact/hooks";
-import { formatCount, formatError } from "../format";
+import { formatCount } from "../format";
 import { Hits } from "../hits";
-import { LevelMark } from "../marks";
 import { Check, keep, Trouble, useRedraw, type ViewProps } from "../parts/kit";
 import { Table, type Column } from "../parts/table";
 import type { NodeRow, Overflow } from "../types";
+import { nodeColumns } from "./node_columns";
 
 const GRADES = ["critical", "high", "medium"] as const;
 const ANY = `overflow:${GRADES.join(",")}`;
-export const OVERFLOW_SYMBOLS: Readonly<Record<Overflow, string>> = { "": "", medium: "△", high: "▲", critical: "⬤" };
+const OVERFLOW_SYMBOLS: Readonly<Record<Overflow, string>> = { "": "", medium: "△", high: "▲", critical: "⬤" };
 
-export function OverflowView({ context, state }: ViewProps) {
+export function OverflowView({ context, state, keys }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, place } = session;
   const isSpread = state.extra["spread"] === "1";
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const lists = useMemo(() => {
     const found = (q: string): Hits => new Hits(q, (cursor) => api.find(dataset, { q, place, side: "target", cursor, order: "execution" }), redraw);
     return isSpread ? [found(ANY)] : GRADES.map((grade) => found(`overflow:${grade}`));
@@ -41,26 +41,24 @@ export function OverflowView({ context, state }: ViewProps) {
   };
   const failed = lists.find((list) => list.state === "failed");
   const first = row(0);
+  const { order, name, level, error } = nodeColumns(say, session);
   const columns: readonly Column<NodeRow>[] = [
     { title: say("overflow.grade"), width: "12em", cell: ({ overflow }) => <><b aria-hidden="true">{OVERFLOW_SYMBOLS[overflow]}</b> {say(`overflow.${overflow}`)}</> },
-    { title: say("column.order"), width: "6em", isNumber: true, cell: (node) => node.order },
-    { title: say("column.name"), width: "minmax(16em, 1fr)", cell: (node) => <bdi class="mono">{node.name}</bdi> },
-    { title: say("column.level"), width: "10em", cell: (node) => <LevelMark level={node.level} say={say} withWord /> },
-    { title: say("column.error"), width: "7em", isNumber: true, cell: (node) => formatError(node.error) },
+    order, name, level, error,
   ];
   const summary = session.placeInfo()?.overflows;
   return (
     <>
       <div class="bar-of-fields">
-        {summary && <span>{GRADES.map((grade) => `${OVERFLOW_SYMBOLS[grade]} ${formatCount(summary[grade])} ${say(`overflow.${grade}`)}`).join("   ")}</span>}
+        {summary && GRADES.map((grade) => <span key={grade}>{OVERFLOW_SYMBOLS[grade]} {formatCount(summary[grade])} {say(`overflow.${grade}`)}</span>)}
         <Check label={say("overflow.spread")} checked={isSpread} change={(on) => keep(context, state, { spread: on ? "1" : "" })} />
-        {first && <button type="button" onClick={() => context.go({ view: "graph", colours: "overflow", q: ANY, node: first.name, side: "target" })}>{say("overflow.show")}</button>}
+        {first && <button type="button" onClick={() => context.go({ view: "graph", colours: "overflow", q: ANY, node: first.name, side: "target" })}>{say("report.open-graph")}</button>}
       </div>
       {failed && <Trouble error={{ code: "", message: failed.message }} say={say} />}
       {isSpread && first && <p>{say("overflow.downstream", first.order, formatCount(total - 1))} <bdi class="mono">{first.name}</bdi></p>}
       {total === 0 && lists.every((list) => list.state === "ready") &&
         <p class="quiet">{say(session.meta.overflow_check ? "overflow.none" : "overflow.unchecked")}</p>}
-      <Table label={say("view.overflow")} columns={columns} total={total} row={row} want={want} open={(node) => context.select(node, "graph")}
+      <Table label={say("view.overflow")} columns={columns} total={total} row={row} want={want} keys={keys} hint={(node) => node.name} open={(node) => context.select(node, "graph")}
         move={(i) => {
           const node = row(i);
           if (node) context.select(node);

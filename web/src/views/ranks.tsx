@@ -19,7 +19,7 @@ export function placeLevel({ counts }: Place): Level {
   return counts.pass > 0 ? "pass" : "none";
 }
 
-export function placeText(place: Place, say: Say): string {
+function placeText(place: Place, say: Say): string {
   const { counts } = place;
   const parts: readonly (readonly [Level, number])[] = [
     ["error", counts.error], ["warning", counts.warning], ["unmatched", counts.unmatched_target + counts.unmatched_golden],
@@ -83,7 +83,7 @@ export function RanksView(props: ViewProps) {
   return (
     <>
       <div class="bar-of-fields">
-        <Choose label={say("ranks.show")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
+        <Choose label={say("value.side")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
           choices={[{ key: "steps", text: say("ranks.steps") }, { key: "ranks", text: say("ranks.one-step", step) }]} />
         <span class="quiet">{isOdd ? say("ranks.odd", world) : say("ranks.hint")}</span>
       </div>

@@ -45,8 +45,7 @@ export function StructureView({ context, state }: ViewProps) {
   const { say, session, api } = context;
   const { dataset, place } = session;
   const isAll = state.extra["list"] === "all";
-  const [version, reload] = useRedraw();
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const [cursor, setCursor] = useState(0);
   const [matches, setMatches] = useState<Matches | null>(null);
   const [fault, setFault] = useState<Failure | null>(null);
@@ -54,15 +53,14 @@ export function StructureView({ context, state }: ViewProps) {
   const only = isAll ? undefined : "differences";
   const pages = useMemo(
     () => new Pages<StructureRow>((offset, limit) => api.structure(dataset, { place, offset, limit, only }), PAGE, redraw),
-    [dataset, place, isAll, version, session.meta.etag]);
-  useEffect(() => void api.matches(dataset).then((got) => got.ok && setMatches(got.value)), [dataset, session.meta.etag]);
+    [dataset, place, isAll, session.matched, session.meta.etag]);
+  useEffect(() => void api.matches(dataset).then((got) => got.ok && setMatches(got.value)), [dataset, session.matched, session.meta.etag]);
 
   const take = (got: Result<Matches>, said: string): void => {
     setFault(got.ok ? null : got.error);
     if (!got.ok) return;
-    setMatches(got.value);
+    session.matched++;
     context.notice(said);
-    reload();
   };
   const accept = async (pairs: readonly (readonly [string, string])[], with_children: boolean): Promise<void> => {
     if (pairs.length === 0) context.notice(say("structure.nothing"));

@@ -1,11 +1,12 @@
 // The whole run on one page: the answer, counts per place, the ten worst calls, and what was left out
 // and why.
-import { formatCount, formatError } from "../format";
+import { formatCount } from "../format";
 import { LevelMark, SYMBOL } from "../marks";
 import { Answer, Facts, useAsked, type ViewProps } from "../parts/kit";
 import { Table, type Column } from "../parts/table";
 import { REPORT_FACT } from "../report/file_dataset";
-import type { Counts, NodeRow, Place } from "../types";
+import type { Counts, Place } from "../types";
+import { nodeColumns } from "./node_columns";
 import { placeLevel } from "./ranks";
 
 const KINDS = ["error", "warning", "unmatched_target", "unmatched_golden", "pass", "none"] as const;
@@ -13,28 +14,16 @@ const WORST = 10;
 
 const factText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
 
-// Step and rank of a node of the target.
-export function placeName(places: readonly Place[], id: number): string {
-  const place = places.find((each) => id >= each.target_root && id < each.target_root + each.nodes);
-  return place ? `${place.step} / ${place.rank}` : "";
-}
-
 export function SummaryView({ context }: ViewProps) {
   const { say, session, api } = context;
   const { meta, dataset } = session;
   const sum = (kind: keyof Counts): number => meta.places.reduce((all, { counts }) => all + counts[kind], 0);
   const worst = useAsked(() => api.find(dataset, { q: "level:error,warning", place: -1, side: "target", order: "error", limit: WORST }), [dataset, meta.etag]);
-  const rows: readonly Column<NodeRow>[] = [
-    { title: `${say("bar.step")} / ${say("bar.rank")}`, width: "8em", cell: (node) => placeName(meta.places, node.id) },
-    { title: say("column.level"), width: "9em", cell: (node) => <LevelMark level={node.level} say={say} withWord /> },
-    { title: say("column.error"), width: "7em", isNumber: true, cell: (node) => formatError(node.error) },
-    { title: say("column.input"), width: "7em", isNumber: true, cell: (node) => formatError(node.input_error) },
-    { title: say("column.name"), width: "minmax(16em, 1fr)", cell: (node) => <bdi class="mono">{node.name}</bdi> },
-  ];
+  const { place, level, error, input, name } = nodeColumns(say, session);
   const places: readonly Column<Place>[] = [
     { title: say("bar.step"), width: "5em", isNumber: true, cell: (place) => place.step },
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (place) => place.rank },
-    { title: say("column.level"), width: "9em", cell: (place) => <LevelMark level={placeLevel(place)} say={say} withWord /> },
+    { title: say("details.column.verdict"), width: "9em", cell: (place) => <LevelMark level={placeLevel(place)} say={say} withWord /> },
     ...KINDS.map((kind): Column<Place> => ({ title: say(`summary.${kind}`), width: "8em", isNumber: true, cell: ({ counts }) => formatCount(counts[kind]) })),
     { title: say("answer.first"), width: "minmax(14em, 1fr)", cell: (place) => <bdi class="mono">{place.first}</bdi> },
   ];
@@ -59,7 +48,8 @@ export function SummaryView({ context }: ViewProps) {
         <h2>{say("summary.worst")}</h2>
         <Answer asked={worst} say={say}>
           {(found) => found.rows.length === 0 ? <p class="quiet">{say("summary.no-worst")}</p>
-            : <Table label={say("summary.worst")} columns={rows} atMost={10} total={found.rows.length} row={(i) => found.rows[i]} open={(node) => context.select(node, "graph")} />}
+            : <Table label={say("summary.worst")} columns={[place, level, error, input, name]} atMost={10} total={found.rows.length}
+                row={(i) => found.rows[i]} hint={(node) => node.name} open={(node) => context.select(node, "graph")} />}
         </Answer>
       </section>
       {meta.places.length > 1 && (

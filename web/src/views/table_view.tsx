@@ -25,7 +25,7 @@ export function TableView(props: ViewProps) {
 function Rows({ context, state, head, path }: ViewProps & { readonly head: TablePage; readonly path: string }) {
   const { api, say } = context;
   const question = tableQuestion(state);
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const pages = useMemo(() => new Pages<TableRow>(async (offset, limit) => {
     const got = await api.ask(path, { ...question, offset, limit }, tablePage);
     return got.ok ? success(got.value) : got;
@@ -43,7 +43,7 @@ function Rows({ context, state, head, path }: ViewProps & { readonly head: Table
   };
   const columns: readonly Column<TableRow>[] = [
     { title: "", width: "5em", isNumber: true, cell: ({ row }) => formatCount(row + 1) },
-    { title: say("column.level"), width: "8em", cell: (row) => <LevelMark level={row.level} say={say} withWord /> },
+    { title: say("open.column.level"), width: "8em", cell: (row) => <LevelMark level={row.level} say={say} withWord /> },
     ...head.columns.map((title, i): Column<TableRow> => ({ title, width: widthOf(title), cell: ({ cells }) => <bdi>{cells[i]}</bdi> })),
   ];
   const sorts = [

@@ -50,7 +50,7 @@ export function Peers({ context }: { context: Context }) {
   const columns: readonly Column<ValuedPeer>[] = [
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (peer) => peer.rank },
     { title: say("comm.type"), width: "12em", cell: (peer) => say(`comm.${peer.type}`) },
-    { title: say("column.level"), width: "9em", cell: (peer) => <LevelMark level={peer.level} say={say} withWord /> },
+    { title: say("details.column.verdict"), width: "9em", cell: (peer) => <LevelMark level={peer.level} say={say} withWord /> },
     { title: say("column.name"), width: "minmax(12em, 2fr)", cell: (peer) => <bdi class="mono">{peer.name}</bdi> },
     number("max"), number("min"), number("mean"), number("norm"),
     { title: say("comm.mismatch"), width: "minmax(10em, 1fr)", cell: (peer) => (peer.mismatch === "" ? "" : `≠ ${peer.mismatch}`) },
@@ -76,7 +76,7 @@ function Ends({ context, call }: { context: Context; call: CommunicationCall }) 
   const columns: readonly Column<End>[] = [
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (end) => end.rank },
     { title: say("column.order"), width: "7em", isNumber: true, cell: (end) => end.order },
-    { title: say("column.level"), width: "10em", cell: (end) => <LevelMark level={end.level} say={say} withWord /> },
+    { title: say("details.column.verdict"), width: "10em", cell: (end) => <LevelMark level={end.level} say={say} withWord /> },
     { title: say("comm.mismatch"), width: "1fr", cell: (end) => (end.mismatch === "" ? "" : `≠ ${end.mismatch}`) },
   ];
   const open = async (end: End): Promise<void> => {
@@ -96,7 +96,7 @@ function Ends({ context, call }: { context: Context; call: CommunicationCall }) 
 export function TimelineView({ context }: ViewProps) {
   const { say, session, api } = context;
   const step = session.placeInfo()?.step ?? 0;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
   const [chosen, setChosen] = useState<number | null>(null);
   const [ranks, setRanks] = useState<readonly number[]>([]);

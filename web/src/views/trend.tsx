@@ -5,7 +5,7 @@ import { kindOf } from "../dataset_kind";
 import { formatCount, formatError, formatNumber, formatShort } from "../format";
 import { GAP, numberColour, type Ramp } from "../parts/colours";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
-import { Answer, Choose, keep, Tabs, Trouble, useAsked, useRedraw, type ViewProps } from "../parts/kit";
+import { Answer, Choose, keep, Notes, Tabs, Trouble, useAsked, useRedraw, type ViewProps } from "../parts/kit";
 import { LINE_COLOURS, LineChart, type Line } from "../parts/line_chart";
 import { Pages } from "../parts/pages";
 import { scaleOf, symmetric, type Scale, type ScaleKind } from "../parts/scale";
@@ -133,7 +133,7 @@ function Charts(props: ChartProps) {
   const { context, state, meta, path } = props;
   const { api, say } = context;
   const chosen = chosenOf(props);
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
   const datasets = useAsked(() => api.datasets(), []);
   const others = datasets.ok ? datasets.value.datasets.filter(({ state: is }) => is === "ready") : [];
@@ -171,7 +171,7 @@ function Charts(props: ChartProps) {
       <Choices {...props} chosen={chosen} others={others.filter(({ id, kind }) => kind === "trend" && id !== context.session.dataset)} />
       {!meta.exact_steps && <p class="quiet">! {say("trend.steps-guessed")}</p>}
       {tiles.failure && <Trouble error={tiles.failure} say={say} />}
-      {tiles.notes.length > 0 && <ul class="notes">{tiles.notes.map((note) => <li key={note}>! {note}</li>)}</ul>}
+      <Notes notes={tiles.notes} />
       <div class="trend-map">
         <HeatCells tiles={tiles} cursor={cursor} move={setCursor} chosen={chosen} {...props}
           open={(cell) => {
@@ -290,7 +290,7 @@ function HeatCells(props: HeatCellsProps) {
   return (
     <>
       <HeatMap title={title} say={say} rows={y.total} columns={x.total} cursor={cursor} move={props.move} open={props.open} press={props.press}
-        least={{ width: 8, height: 14 }} most={{ width: 90, height: 26 }} shown={(rows, columns) => tiles.want(rows, columns)}
+        least={{ width: 8, height: 17 }} most={{ width: 90, height: 26 }} shown={(rows, columns) => tiles.want(rows, columns)}
         colour={(row, column) => {
           const value = tiles.cell(row, column);
           return value === null ? GAP : numberColour(Number.isNaN(value) ? value : shade(value), scale, ramp);
@@ -359,7 +359,7 @@ interface AlertProps extends ChartProps {
 
 function Alerts({ context, state, path, chosen, open, openNode }: AlertProps) {
   const { api, say } = context;
-  const [, redraw] = useRedraw();
+  const redraw = useRedraw();
   const rule = useRef("");
   const { tags = "", q = "" } = state.extra;
   const { metric, stat } = chosen;
@@ -372,7 +372,7 @@ function Alerts({ context, state, path, chosen, open, openNode }: AlertProps) {
   const columns: readonly Column<t.TrendAlert>[] = [
     { title: say("bar.step"), width: "6em", isNumber: true, cell: (alert) => alert.step },
     { title: say("bar.rank"), width: "5em", isNumber: true, cell: (alert) => alert.rank },
-    { title: say("trend.kind"), width: "9em", cell: (alert) => `! ${say(`trend.alert.${alert.kind}`)}` },
+    { title: say("open.column.kind"), width: "9em", cell: (alert) => `! ${say(`trend.alert.${alert.kind}`)}` },
     { title: say("value.value"), width: "9em", isNumber: true, cell: (alert) => formatNumber(alert.value) },
     { title: "z", width: "6em", isNumber: true, cell: (alert) => formatError(alert.z) },
     { title: say("trend.ratio"), width: "7em", isNumber: true, cell: (alert) => formatError(alert.ratio) },

@@ -8,7 +8,7 @@ import { Bars } from "../parts/bars";
 import { numberColour } from "../parts/colours";
 import { zoomed, type Range } from "../parts/grid";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
-import { Answer, Check, Choose, Facts, keep, Slider, Tabs, useAsked, type Asked, type ViewProps } from "../parts/kit";
+import { Answer, Check, Choose, Facts, keep, Notes, Slider, Tabs, useAsked, type Asked, type ViewProps } from "../parts/kit";
 import { LineChart, type Line } from "../parts/line_chart";
 import { scaleOf, symmetric, type ScaleKind } from "../parts/scale";
 import { Table, type Column } from "../parts/table";
@@ -28,9 +28,6 @@ interface SectionProps extends ViewProps {
   // Asks `what` of the value that is shown, again when `parameters` change.
   use<T>(what: string, parameters: Readonly<Record<string, string | number>>, answer: Decoder<T>): Asked<T>;
 }
-
-const Notes = ({ notes }: { notes: readonly string[] }) =>
-  notes.length === 0 ? null : <ul class="notes">{notes.map((note) => <li key={note}>! {note}</li>)}</ul>;
 
 function Counts({ say, state, context, use }: SectionProps) {
   const scale = state.extra["scale"] === "linear" ? "linear" : "symlog";
@@ -100,7 +97,7 @@ function ErrorCounts({ say, state, context, use }: SectionProps) {
   return (
     <>
       <div class="bar-of-fields">
-        <Choose label={say("value.errors")} value={kind} choose={(key) => keep(context, state, { error: key })}
+        <Choose label={say("value.section.errors")} value={kind} choose={(key) => keep(context, state, { error: key })}
           choices={[{ key: "absolute", text: say("value.absolute") }, { key: "relative", text: say("value.relative") }]} />
       </div>
       <Answer asked={use("histogram", { scale: "symlog" }, v.histogram)} say={say}>
@@ -245,6 +242,7 @@ function SliceCells({ say, value, scale: kind, extent, zoom }: CellsProps) {
         move={({ row, column }) => setAt({ row: part(rows, row, height).from, column: part(columns, column, width).from })}
         colour={(row, column) => numberColour(cell(row, column), scale, ramp)}
         text={(row, column) => (value.is_exact || Number.isNaN(cell(row, column)) ? formatNumber(cell(row, column)) : "")}
+        brief={(row, column) => (value.is_exact ? formatShort(cell(row, column)) : "")}
         rowLabel={(row) => String(part(rows, row, height).from)} columnLabel={(column) => String(part(columns, column, width).from)}
         describe={(row, column) => `[${index(row, column)}] = ${formatNumber(cell(row, column))}`}
         open={() => around(0.5)} press={press}
@@ -332,8 +330,8 @@ function channelCharts(value: v.Profile, say: Say): { readonly title: string; re
   const error = { label: say("value.absolute-max"), values: known(value.absolute_max), colour: "--error" };
   return [
     { title: say("value.channel-error"), lines: value.target && value.golden ? [error] : [] },
-    { title: say("value.channel-mean"), lines: sides(value.target_mean, value.golden_mean) },
-    { title: say("value.channel-norm"), lines: sides(value.target_norm, value.golden_norm) },
+    { title: say("details.column.mean"), lines: sides(value.target_mean, value.golden_mean) },
+    { title: say("details.column.norm"), lines: sides(value.target_norm, value.golden_norm) },
   ];
 }
 
