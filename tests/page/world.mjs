@@ -52,7 +52,7 @@ export class World {
     const source = facts.place("new").frame("Tensor.__mul__.5.forward", "make_recordings.py");
     // Pairs made by hand stand beside a store.
     [world.server, world.second] = await Promise.all([
-      Server.start(facts.plumb, [at("new"), at("good"), "--root", facts.recordings, "--root", dirname(source.file), "--root", facts.scratch, "--no-cache"]),
+      Server.start(facts.plumb, [at("new"), at("good"), "--root", facts.recordings, "--root", dirname(source.file), "--root", `${facts.scratch}/new`, "--no-cache"]),
       Server.start(facts.plumb, [at("built"), at("good"), "--store", `${scratch}/built.store`]),
     ]);
     const first = async (server) => (await server.ask("datasets")).datasets[0].id;
