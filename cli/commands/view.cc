@@ -29,6 +29,7 @@
 #include "view/serve/page_server.h"
 #include "view/serve/result_export.h"
 #include "view/serve/result_opener.h"
+#include "view/store_page.h"
 #include "view_functions.h"
 #include "vocabulary.h"
 
@@ -78,9 +79,12 @@ std::string SizeText(uint64_t bytes) {
 }
 
 void PrintAnswer(const view::Dataset& dataset, const std::string& title) {
-  const auto* graph = dynamic_cast<const view::GraphDataset*>(&dataset);
-  if (graph == nullptr) return Print(fmt::format("{}: {}\n", OneLine(title), dataset.kind()));
-  for (const std::string& line : graph->AnswerLines()) Print(line + "\n");
+  const std::vector<std::string> lines = dataset.AnswerLines();
+  if (dataset.store() == nullptr) {
+    const std::string answer = lines.empty() ? std::string() : ", " + OneLine(lines.front());
+    return Print(fmt::format("{}: {}{}\n", OneLine(title), dataset.kind(), answer));
+  }
+  for (const std::string& line : lines) Print(line + "\n");
 }
 
 // --build-only.
@@ -220,7 +224,7 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
   PL_TRY_ASSIGN(const std::unique_ptr<ScratchDirectory> scratch,
                 ScratchDirectory::Make("plumb-view"));
-  const view::ResultOpener opener(arguments.opener);
+  view::ResultOpener opener(arguments.opener);
   PL_TRY_ASSIGN(view::PageServerOptions options, ServerOptions(arguments, opener, scratch->path()));
   const std::string token = options.access.token;
   view::PageServer server(std::move(options));
@@ -241,6 +245,7 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
     seen = server.signal().Await(seen, std::chrono::milliseconds(100));
   }
   server.CancelJobs();
+  opener.CancelAnswers();
   http->Stop();
   return 0;
 }
@@ -258,13 +263,29 @@ Status CheckArguments(const ViewArguments& arguments) {
 // --html.
 Result<int> WriteHtmlFile(const ViewArguments& arguments,
                           const std::vector<view::PathPair>& pairs) {
-  if (pairs.size() != 1 || pairs.front().golden.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--html: expected two recordings to compare, TARGET and GOLDEN");
+  if (pairs.size() != 1) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "--html: expected two recordings to compare, or one of them, or a .vis or .vis.db");
   }
-  PL_TRY_ASSIGN(const std::string answer,
-                view::WriteOneFile(pairs.front().target, pairs.front().golden,
-                                   arguments.opener.compare, arguments.html));
+  const auto& [target, golden] = pairs.front();
+  std::string answer;
+  if (golden.empty()) {
+    const view::ResultOpener opener(arguments.opener);
+    view::ChangeSignal signal;
+    view::JobControl job(signal);
+    PL_TRY_ASSIGN(const std::shared_ptr<const view::Dataset> dataset,
+                  opener.Open(target, golden, job));
+    if (dataset->store() == nullptr) {
+      return Error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: is no graph (expected recordings, a .vis or a .vis.db)", target));
+    }
+    PL_TRY_ASSIGN(answer, view::WriteStorePage(*dataset->store(), arguments.html));
+  } else {
+    PL_TRY_ASSIGN(answer,
+                  view::WriteOneFile(target, golden, arguments.opener.compare, arguments.html));
+  }
   Print(answer + fmt::format("file: {}\n", OneLine(arguments.html)));
   return 0;
 }
@@ -315,8 +336,10 @@ void AddStores(CLI::App& command, ViewArguments& arguments) {
   command.add_flag("--build-only", arguments.only_builds,
                    "compare and keep what was found, and end; nothing is served");
   command
-      .add_option("--html", arguments.html,
-                  "compare, write the page with its data into one file, and end")
+      .add_option(
+          "--html", arguments.html,
+          "write the page with its data into one file, and end; of two recordings, one, or a "
+          ".vis or .vis.db")
       ->type_name("FILE");
 }
 
@@ -350,7 +373,7 @@ void AddViewCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option("paths", arguments->paths,
                    "a recording, or the run under test and the reference run, or results: .vis, "
-                   ".vis.db, .trend.db")
+                   ".vis.db, .trend.db, tables and directories of them")
       ->required()
       ->type_name("PATH");
   AddServing(*command, *arguments);

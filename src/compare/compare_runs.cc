@@ -269,9 +269,9 @@ struct compare::RunPair::Impl {
       left_out = TakeLeftOut(target.calls, golden.calls, across);
     }
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
-    PL_TRY_ASSIGN(std::vector<CallPair> pairs, pairing.pair
-                                                   ? pairing.pair(left, right, comparison)
-                                                   : PairCalls(left, right, options, comparison));
+    PL_TRY_ASSIGN(std::vector<CallPair> pairs,
+                  pairing.pair ? pairing.pair(left, right, comparison)
+                               : PairCalls(left, right, options, pairing.by_hand, comparison));
     defaults = TakeDefaultArguments(pairs, target.calls, golden.calls);
     BuildRows(pairs, target.calls, golden.calls, comparison);
     return {};

@@ -10,6 +10,7 @@
 
 #include "compare/carried_values.h"
 #include "compare/pair_calls.h"
+#include "match/mapping_file.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::compare {
@@ -22,6 +23,8 @@ struct Pairing {
   std::function<Result<std::vector<match::CallPair>>(
       const PairingSide& target, const PairingSide& golden, Comparison& comparison)>
       pair{};
+  // Calls of the target and golden ones that a person says are the same; for PairCalls().
+  match::TextPairs by_hand{};
   // Puts the names to show into the finished comparison; may be empty.
   std::function<void(Comparison& comparison)> show_names{};
   // Sees every entry as it is read, also those that occur again; the sides are read at once. May be

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -101,10 +102,38 @@ Result<match::TextPairs> MapLayers(const PairingSide& target, const PairingSide&
   return match::DataMappingByLayers(side_of(target), side_of(golden), rules);
 }
 
+// The values of calls that a person paired, as lines of a data mapping: those of the same part.
+match::TextPairs ValuesByHand(const match::TextPairs& by_hand, const std::vector<CallItems>& target,
+                              const std::vector<CallItems>& golden) {
+  match::TextPairs lines;
+  if (by_hand.empty()) return lines;
+  const auto by_name = [](const std::vector<CallItems>& calls) {
+    std::unordered_map<std::string_view, const CallItems*> found;
+    for (const CallItems& call : calls) found.emplace(call.name, &call);
+    return found;
+  };
+  const auto targets = by_name(target), goldens = by_name(golden);
+  for (const auto& [target_name, golden_name] : by_hand) {
+    const auto ours = targets.find(target_name), theirs = goldens.find(golden_name);
+    if (ours == targets.end() || theirs == goldens.end()) continue;
+    for (const Item& item : ours->second->items) {
+      if (!item.name.starts_with(target_name)) continue;
+      std::string other =
+          golden_name + std::string(std::string_view(item.name).substr(target_name.size()));
+      const bool is_there =
+          std::ranges::any_of(theirs->second->items,
+                              [&](const Item& golden_item) { return golden_item.name == other; });
+      if (is_there) lines.emplace_back(item.name, std::move(other));
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
-                                        const CompareOptions& options, Comparison& comparison) {
+                                        const CompareOptions& options,
+                                        const match::TextPairs& by_hand, Comparison& comparison) {
   const MappingFiles& files = options.mappings;
   const bool across = target.run.header().framework != golden.run.header().framework;
   const match::MatchOptions rules{
@@ -129,17 +158,19 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
                  "a data or layer mapping stands alone (expected one of --data_mapping, "
                  "--layer_mapping, or --api_mapping and --cell_mapping)");
   }
+  match::TextPairs mapping = ValuesByHand(by_hand, target.calls, golden.calls);
+  const bool is_by_hand = !mapping.empty();
   if (!files.data.empty()) {
-    PL_TRY_ASSIGN(const match::TextPairs mapping, match::ReadDataMapping(files.data));
-    return match::MatchByValues(target.calls, golden.calls, mapping, rules, comparison.warnings);
-  }
-  if (files.layer) {
+    PL_TRY_ASSIGN(const match::TextPairs lines, match::ReadDataMapping(files.data));
+    mapping.insert(mapping.end(), lines.begin(), lines.end());
+  } else if (files.layer) {
     PL_TRY_ASSIGN(comparison.data_mapping, MapLayers(target, golden, *files.layer));
-    return match::MatchByValues(target.calls, golden.calls, comparison.data_mapping, rules,
-                                comparison.warnings);
+    mapping.insert(mapping.end(), comparison.data_mapping.begin(), comparison.data_mapping.end());
+  } else {
+    PL_TRY(ApplyNameMappings(target, golden, files, comparison));
+    if (!is_by_hand) return match::MatchCalls(target.calls, golden.calls, rules);
   }
-  PL_TRY(ApplyNameMappings(target, golden, files, comparison));
-  return match::MatchCalls(target.calls, golden.calls, rules);
+  return match::MatchByValues(target.calls, golden.calls, mapping, rules, comparison.warnings);
 }
 
 namespace {

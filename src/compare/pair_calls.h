@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "match/expand.h"
+#include "match/mapping_file.h"
 #include "match/name_match.h"
 #include "plumbline/compare.h"
 #include "plumbline/run.h"
@@ -24,10 +25,12 @@ struct PairingSide {
 // Reads the mapping files of `options` and pairs the calls. What is odd but no error (a line of a
 // mapping that fits nothing, a name without direction) is added to comparison.warnings. Sets
 // mapped_name and mapped_parts of the target's calls.
+// `by_hand`: names of calls that pair whatever the rules find, value by value of the same part.
 // Errors: those of match/mapping_file.h; kInvalidArgument when a mapping does not fit the
 // frameworks of the runs.
 Result<std::vector<match::CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
                                                const CompareOptions& options,
+                                               const match::TextPairs& by_hand,
                                                Comparison& comparison);
 
 // What two runs can be compared by: digests, statistics or tensors.

@@ -335,6 +335,7 @@ class RankWork {
         options_.watch.see(index, call, of_target);
       };
     }
+    if (options_.watch.by_hand) pairing.by_hand = options_.watch.by_hand(index);
     PL_TRY_ASSIGN(
         compare::RunPair runs,
         compare::RunPair::Load(pair.target->path, pair.golden->path, options, true, pairing));

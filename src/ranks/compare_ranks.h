@@ -22,6 +22,8 @@ struct RankWatch {
   std::function<void(const RanksReport& report)> begin{};
   // Sees every entry of a rank's recordings as it is read; the sides are read at once.
   std::function<void(size_t rank, const Call& call, bool of_target)> see{};
+  // What a person paired of a rank (compare::Pairing::by_hand).
+  std::function<match::TextPairs(size_t rank)> by_hand{};
   // A rank, by its index in RanksReport::ranks, that was judged; again where other ranks explain
   // what came from them. An error is that of the rank.
   std::function<Status(size_t rank, const compare::RunPair& pair)> judged{};

@@ -1,3 +1,5 @@
+#include "report/page_part.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -190,11 +192,12 @@ CallErrors ErrorsOf(const Comparison& comparison, const ComparedCall& call) {
 
 class PartWriter {
  public:
-  PartWriter(const HtmlPart& part, size_t most_bytes)
+  PartWriter(const HtmlPart& part, KnownPart known, size_t most_bytes)
       : part_(part),
         comparison_(*part.comparison),
         most_bytes_(most_bytes),
-        trees_(tree::ReadTrees(comparison_)),
+        answer_(std::move(known.answer)),
+        trees_(std::move(known.trees)),
         plan_(PlanPage(comparison_, trees_, most_bytes * kTreePercent / 100)) {
     place_of_call_.assign(comparison_.calls.size(), -1);
     for (size_t i = 0; i < plan_.calls.size(); ++i) {
@@ -227,7 +230,7 @@ class PartWriter {
     object.Text("label", part_.label);
     AppendNumberOrNull(part_.step, object.Key("step"));
     AppendNumberOrNull(part_.rank, object.Key("rank"));
-    object.Texts("answer", AnswerLines(SummaryText(comparison_)));
+    object.Texts("answer", answer_);
     ObjectWriter header(object.Key("header"));
     AppendHeader(comparison_, header);
     header.End();
@@ -605,6 +608,7 @@ class PartWriter {
   const HtmlPart& part_;
   const Comparison& comparison_;
   const size_t most_bytes_;
+  const std::vector<std::string> answer_;
   const tree::ComparedTrees trees_;
   const PagePlan plan_;
   std::vector<int32_t> place_of_call_;  // among those held
@@ -620,7 +624,13 @@ size_t HtmlShare(size_t parts) {
 }
 
 std::string HtmlPartData(const HtmlPart& part, size_t most_bytes) {
-  return PartWriter(part, most_bytes).Write();
+  return HtmlPartData(
+      part, {tree::ReadTrees(*part.comparison), AnswerLines(SummaryText(*part.comparison))},
+      most_bytes);
+}
+
+std::string HtmlPartData(const HtmlPart& part, KnownPart known, size_t most_bytes) {
+  return PartWriter(part, std::move(known), most_bytes).Write();
 }
 
 }  // namespace plumbline::report

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <memory>
 #include <span>
 
 #include "base/file/directory.h"
+#include "base/file/file.h"
 #include "base/memory/digest.h"
+#include "base/text/text_parts.h"
 #include "formats/json/vis_json_reader.h"
 #include "formats/sqlite/vis_db_reader.h"
 #include "plumbline/c_api.h"
@@ -66,7 +70,40 @@ Status AddMappings(const MappingFiles& mappings, FilesDigest& digest) {
   return add("layer", mappings.layer);
 }
 
+// The name that a temporary file (AtomicFile) was to have; nothing: it is none, or its process
+// lives.
+std::optional<std::string_view> NameOfAbandoned(std::string_view temporary_name) {
+  constexpr std::string_view kEnd = ".tmp";
+  std::string_view name = temporary_name;
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return std::nullopt;
+  name = name.substr(1, name.size() - 1 - kEnd.size());
+  const size_t dot = std::min(name.rfind('.'), name.size());
+  const std::string_view writer = name.substr(std::min(dot + 1, name.size()));
+  const auto process = ParseNatural(writer.substr(0, writer.find('-')));
+  const bool is_gone = process && *process > 0 && *process <= INT32_MAX &&
+                       ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+  return is_gone ? std::optional(name.substr(0, dot)) : std::nullopt;
+}
+
+// The empty file that holds a name (report::FreeName), whose second has passed.
+bool IsHold(const std::string& path) {
+  const std::string_view name = BaseName(path);
+  const bool is_ours = name.starts_with(".build_") || name.starts_with(".compare_");
+  return is_ours && name.ends_with(".tmp") && FileSize(path).value_or(1) == 0;
+}
+
 }  // namespace
+
+void RemoveAbandoned(const std::string& directory, std::string_view ending, int64_t before) {
+  const auto names = ListDirectory(directory);
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
+    const std::string path = JoinPath(directory, name);
+    const std::optional<std::string_view> meant = NameOfAbandoned(name);
+    const bool is_file = meant && (meant->ends_with(ending) || IsPart(*meant));
+    if (!is_file && !IsHold(path)) continue;
+    if (ModifiedAt(path).value_or(before) < before) (void)RemoveFile(path);
+  }
+}
 
 bool IsPart(std::string_view path) { return path.ends_with(kPartEnding); }
 

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_VIEW_FINISHED_RANKS_H_
 #define PLUMBLINE_VIEW_FINISHED_RANKS_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +51,11 @@ class FinishedRanks {
   std::map<std::string, FinishedRank, std::less<>> by_fingerprint_;
   std::vector<std::string> parts_;
 };
+
+// Removes what killed runs were writing into `directory`: temporary files of parts and results of
+// this ending whose process is gone, and what held their names; those that were last changed before
+// `before` (ModifiedAt()), as another machine may be at work.
+void RemoveAbandoned(const std::string& directory, std::string_view ending, int64_t before);
 
 // Whether a path is that of a part.
 bool IsPart(std::string_view path);

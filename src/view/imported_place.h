@@ -30,6 +30,7 @@ struct ImportedNode {
   size_t partner = kNowhere;  // index in the other side; of target nodes
   size_t order = 0;           // in the file: of execution, children before parents
   std::optional<vis::Level> level{};
+  bool is_by_hand = false;  // paired by a person
 };
 
 struct ImportedPlace {

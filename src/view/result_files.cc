@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/file/file.h"
@@ -47,7 +48,10 @@ ResultFiles::ResultFiles(const GraphFileOptions& options, const std::string& tar
       target_(AbsoluteOr(target)),
       golden_(golden.empty() ? golden : AbsoluteOr(golden)),
       is_pair_(!golden.empty()),
-      has_many_(has_many) {
+      has_many_(has_many),
+      begun_at_(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                    std::chrono::system_clock::now().time_since_epoch())
+                    .count()) {
   if (options.resumes) {
     finished_ =
         FinishedRanks::In(options.output_dir, is_db() ? kDbEnding : kVisEnding, FileFacts());
@@ -324,6 +328,9 @@ Result<GraphFileReport> ResultFiles::Finish() {
     report_.files.push_back(name_->text);
   }
   is_finished_ = true;
+  if (options_.resumes) {
+    RemoveAbandoned(options_.output_dir, is_db() ? kDbEnding : kVisEnding, begun_at_);
+  }
   parts_.insert(parts_.end(), finished_.parts().begin(), finished_.parts().end());
   return std::move(report_);
 }

@@ -89,6 +89,7 @@ class ResultFiles {
   const std::string target_, golden_;
   const bool is_pair_, has_many_;
   bool is_finished_ = false;
+  const int64_t begun_at_;  // nanoseconds since 1970
   std::string task_;
   GraphFileReport report_;
   std::set<int64_t> ranks_, steps_;

@@ -178,11 +178,14 @@ export const CASES = {
       await page.keyboard.press("a");
     }
     await first.getByText("matched by hand").waitFor();
+    // The result is made anew with it.
+    await first.locator("[role=gridcell]").nth(1).getByText("Functional.gelu.0.forward").waitFor();
     // Its backward goes with it.
     await page.getByText("2 pairs by hand").waitFor();
     assert.match(JSON.stringify(pairs()), /silu\.0\.forward.*gelu\.0\.forward/);
     await hand.press(page.getByRole("button", { name: /^Undo/ }));
     await page.getByText("0 pairs by hand").waitFor();
+    await first.getByText("— nothing —").waitFor();
     await first.getByRole("button", { name: "Accept" }).waitFor();
     await hand.press(page.getByRole("button", { name: /^Accept all/ }));
     await page.getByText("6 pairs by hand").waitFor();
@@ -339,6 +342,35 @@ export const CASES = {
     const svg = readFileSync(await file("SVG"), "utf8");
     assert.match(await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").documentElement.outerHTML, svg), /norm\.Norm/);
     await w.exports(hand, dialog);
+  },
+
+  async "tables"(w, hand) {
+    const { page } = w;
+    await page.goto(`${w.server.base}g/${w.ids.table}`);
+    const table = grid(page, "Table");
+    await row(table, 0).getByText("0").first().waitFor();
+    await hand.choose(page.locator(".bar-of-fields select").first(), "1");
+    await until(page, "x.part", "1");
+    await page.getByText(/^[\d,]+ of [\d,]+ rows$/).waitFor();
+    // The cursor stands on the first row that is wrong.
+    const bad = table.locator("[aria-selected=true]");
+    await bad.getByText("error").waitFor();
+    const [, call] = /(\S+)$/.exec(w.answers.new);
+    const words = `level:error ${call}.OUTPUT`;
+    await hand.type(page.locator("#query"), words);
+    await page.keyboard.press("Enter");
+    await until(page, "x.find", words);
+    await row(table, 0).getByText(`${call}.output.0`).first().waitFor();
+    await hand.choose(page.getByLabel("Order"), "level");
+    await until(page, "x.sort", "level");
+    const link = page.url();
+    await page.reload();
+    await row(table, 0).getByText("error").waitFor();
+    assert.equal(page.url(), link);
+    await hand.openRow(table, 0);
+    await until(page, "node", call);
+    assert.equal(new URL(page.url()).pathname.split("/").at(-1), w.ids.new);
+    await chosen(page).waitFor();
   },
 
   async "T12 after a fix"(w, hand) {

@@ -75,9 +75,9 @@ async function checkPage({ page, answers }, path) {
 export async function exportTask(world, hand, dialog) {
   const files = {};
   for (const format of ["CSV", "XLSX", "HTML", "VIS.DB"]) files[format] = await written(world, hand, dialog, format);
-  // One file for each rank and step is no file.
+  // One file for each rank and step, in an archive.
   await hand.press(dialog.getByRole("button", { name: "VIS", exact: true }));
-  await dialog.getByText("one for each rank and step").waitFor();
+  await dialog.locator('.jobs a[download$=".vis.zip"]').waitFor();
   await checkTables(world, files.CSV, files.XLSX, new URL(world.page.url()).searchParams.get("q") ?? "");
   checkGraph(world, files["VIS.DB"]);
   await checkPage(world, files.HTML);

@@ -17,6 +17,8 @@ const VIEWS = {
   structure: ["built", { view: "structure" }, "[role=row][aria-rowindex]"],
   timeline: ["new", { view: "timeline", node: "Distributed.all_reduce.0.forward" }, ".heat canvas"],
   ranks: ["new", { view: "ranks" }, "canvas"],
+  layout: ["new", { view: "ranks", "x.tp": 1, "x.pp": 2, "x.layers": 4 }, ".layout-picture"],
+  table: ["table", { "x.part": 1 }, ".whole-row dl"],
   overflow: ["hot", { view: "overflow" }, "[role=row][aria-rowindex]"],
   node_trend: ["new", { view: "trend", ...CALL }, ".uplot"],
   trend: ["trend", {}, ".heat canvas"],

@@ -14,7 +14,7 @@ export class Facts {
 
   constructor(plumb, recordings, scratch) {
     const at = (name) => `${recordings}/${name}`;
-    const answer = (name) => compare(plumb, at(name), at("good"), "-o", `${scratch}/${name}`, "--format", "json");
+    const answer = (name) => compare(plumb, at(name), at("good"), "-o", `${scratch}/${name}`, "--format", "csv,json");
     Object.assign(this, { plumb, recordings, scratch });
     this.answers = { new: answer("new")[0], older: answer("older")[0] };
     this.unmatched = Number(/(\d+) unmatched target/.exec(answer("built").join("\n"))[1]);
@@ -52,7 +52,7 @@ export class World {
     const source = facts.place("new").frame("Tensor.__mul__.5.forward", "make_recordings.py");
     // Pairs made by hand stand beside a store.
     [world.server, world.second] = await Promise.all([
-      Server.start(facts.plumb, [at("new"), at("good"), "--root", facts.recordings, "--root", dirname(source.file), "--no-cache"]),
+      Server.start(facts.plumb, [at("new"), at("good"), "--root", facts.recordings, "--root", dirname(source.file), "--root", `${facts.scratch}/new`, "--no-cache"]),
       Server.start(facts.plumb, [at("built"), at("good"), "--store", `${scratch}/built.store`]),
     ]);
     const first = async (server) => (await server.ask("datasets")).datasets[0].id;
@@ -62,6 +62,7 @@ export class World {
       one: await open("new/step0/rank0", "good/step0/rank0"),
       trend: await open("trend/dump_data.trend.db"), trend_good: await open("trend_good/dump_data.trend.db"),
     };
+    world.ids.table = await world.server.open(`${facts.scratch}/new`);
     return world;
   }
 

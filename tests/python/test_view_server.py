@@ -13,9 +13,11 @@ import socket
 import sqlite3
 import subprocess
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -326,6 +328,33 @@ def test_exports(served: Viewer) -> None:
     assert served.ask(f"/api/jobs/{job}/file").status == 404
 
 
+def test_vis_of_ranks_is_an_archive(tmp_path: Path) -> None:
+    """A file each, named as plumb graph names them."""
+    for side, value in (("new", 2.0), ("good", 1.0)):
+        for rank in ("rank0", "rank1"):
+            write_rank(tmp_path / side / "step0" / rank, NAMES, value)
+    with viewer(tmp_path / "cache", tmp_path / "new", tmp_path / "good") as running:
+        dataset = running.dataset()["id"]
+        job = running.post(f"d/{dataset}/export", {"format": "vis"}).json()["job"]
+        assert running.job(job)["state"] == "done"
+        got = running.ask(f"/api/jobs/{job}/file")
+        assert '.vis.zip"' in got.headers["content-disposition"]
+        (tmp_path / "all.zip").write_bytes(got.body)
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert archive.testzip() is None
+        names = sorted(name.rsplit("_", 1)[0] for name in archive.namelist())
+        assert names == ["compare_step0_rank0", "compare_step0_rank1"]
+        for name in archive.namelist():
+            assert NAMES[0] in json.loads(archive.read(name))["NPU"]["node"]
+
+
+def test_the_picture_of_a_layout(served: Viewer) -> None:
+    got = served.get("layout", world=8, layers=16, tp=2, pp=2)
+    assert got["svg"].startswith("<svg") and "Ranks0-1" in got["svg"] and got["title"]
+    for wrong in ("world=8&layers=16&tp=3&pp=2", "world=0&layers=1", "world=x"):
+        assert served.ask(f"/api/layout?{wrong}").status == 400
+
+
 # ---- When things go wrong
 
 def stored(cache: Path) -> list[Path]:
@@ -375,6 +404,34 @@ def test_an_interrupt_ends_in_order(runs: Path, tmp_path: Path, number: signal.S
             connection.close()
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     assert all(path.suffix == ".store" for path in stored(tmp_path / "cache"))
+
+
+def test_an_interrupt_ends_long_answers(tmp_path: Path) -> None:
+    """A histogram of 64 GiB would keep the program for a minute."""
+    count, name = 2**34, "Functional.linear.0.forward"
+    file = f"{name}.output.0.npy"
+    tensor = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": [count], "Max": 0.0,
+              "Min": 0.0, "Mean": 0.0, "Norm": 0.0, "data_name": file}
+    rank = write_rank(tmp_path / "rank0", NAMES)
+    dump = json.loads((rank / "dump.json").read_text())
+    dump |= {"task": "tensor", "framework": "mindspore",
+             "dump_data_dir": str(rank / "dump_tensor_data"),
+             "data": {name: {"input_args": [], "input_kwargs": {}, "output": [tensor]}}}
+    (rank / "dump.json").write_text(json.dumps(dump))
+    (rank / "dump_tensor_data").mkdir()
+    with (rank / "dump_tensor_data" / file).open("wb") as stream:
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}".ljust(117)
+        stream.write(b"\x93NUMPY\x01\x00\x76\x00" + head.encode() + b"\n")
+        stream.truncate(128 + 4 * count)
+    with viewer(tmp_path / "cache", rank) as running, ThreadPoolExecutor(1) as threads:
+        dataset = running.dataset()["id"]
+        node = row_of(running, dataset, name)["id"]
+        question = f"/api/d/{dataset}/values?node={node}&value=output.0&what=histogram"
+        asked = threads.submit(running.ask, question)
+        time.sleep(0.5)
+        assert not asked.done(), asked.result().body[:300]
+        assert running.stop() == 0  # within 20 seconds
+        assert asked.exception() is not None or asked.result().status != 200
 
 
 def test_a_kill_leaves_no_half_store(tmp_path: Path) -> None:
@@ -527,6 +584,95 @@ def test_pairs_by_hand(unlike: tuple[Path, Path], tmp_path: Path) -> None:
         assert running.post(f"d/{dataset}/undo", {}).status == 404
     assert store.read_bytes() == kept
     assert {path: path.read_bytes() for path in before} == before
+
+
+def renewed(running: Viewer, etag: str) -> dict[str, Any]:
+    """The dataset once it was made anew."""
+    for _ in range(300):
+        found = running.dataset()
+        if found["etag"] != etag:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("the dataset is not made anew within 15 seconds")
+
+
+def row_of(running: Viewer, dataset: str, name: str, side: str = "target") -> dict[str, Any]:
+    found = running.get(f"d/{dataset}/path", name=name, place=0, side=side)
+    assert found["exact"] is True
+    return dict(zip(found["rows"]["fields"], found["rows"]["rows"][-1], strict=True))
+
+
+def change_output(rank: Path, name: str, value: float) -> None:
+    dump = json.loads((rank / "dump.json").read_text())
+    dump["data"][name]["output"][0] |= {"Max": value, "Min": value, "Mean": value}
+    (rank / "dump.json").write_text(json.dumps(dump))
+
+
+def test_pairs_by_hand_are_compared(unlike: tuple[Path, Path], tmp_path: Path) -> None:
+    """Level, partner, values, what is worst above and the first wrong call follow; undo takes all
+    of it back."""
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    change_output(unlike[0], pair[0], 9.0)
+    with viewer(tmp_path / "cache", *unlike) as running:
+        dataset = running.dataset()
+        at, etag = dataset["id"], dataset["etag"]
+        assert running.get(f"d/{at}/meta")["first"] is None
+        before = row_of(running, at, pair[0])
+        assert (before["level"], before["partner"], before["flags"] & 128) == ("unmatched", -1, 0)
+        running.post(f"d/{at}/match", {"pairs": [pair], "place": 0})
+        assert renewed(running, etag)["id"] == at
+        meta = running.get(f"d/{at}/meta")
+        assert meta["first"]["name"] == pair[0]
+        assert any(note.startswith("1 pair made by hand") for note in meta["notes"])
+        row, other = row_of(running, at, pair[0]), row_of(running, at, pair[1], "golden")
+        assert (row["level"], row["partner"], other["partner"]) == ("error", other["id"], row["id"])
+        assert row["flags"] & 128 and other["flags"] & 128
+        assert meta["places"][0]["counts"]["unmatched_target"] == 0
+        assert row_of(running, at, NAMES[-1])["worst"] == "error"
+        values = running.get(f"d/{at}/node", node=row["id"])["values"]
+        (output,) = [each for each in values if each["name"] == "output.0"]
+        assert (output["target"]["max"], output["golden"]["max"]) == (9, 1)
+        assert output["verdict"] == "broken"
+        assert running.post(f"d/{at}/undo", {}).status == 200
+        assert renewed(running, meta["etag"])["etag"] == etag
+        assert row_of(running, at, pair[0]) == before
+    said = subprocess.run([PLUMB, "view", *unlike, "--build-only"], capture_output=True, text=True,
+                          env=environment(tmp_path / "cache"), check=True).stdout
+    assert said.startswith("no wrong call") or "first wrong call" not in said
+
+
+def test_pairs_by_hand_of_ranks(tmp_path: Path) -> None:
+    """Those of one rank are those of this rank alone."""
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    for rank in ("rank0", "rank1"):
+        write_rank(tmp_path / "new" / rank, NAMES)
+        write_rank(tmp_path / "good" / rank, [name.replace("fc.Linear", "dense.Dense")
+                                              for name in NAMES])
+    with viewer(tmp_path / "cache", tmp_path / "new", tmp_path / "good") as running:
+        dataset = running.dataset()
+        running.post(f"d/{dataset['id']}/match", {"pairs": [pair], "place": 1})
+        renewed(running, dataset["etag"])
+        counts = [place["counts"] for place in running.get(f"d/{dataset['id']}/meta")["places"]]
+        assert [each["unmatched_target"] for each in counts] == [1, 0]
+        assert [each["pass"] for each in counts] == [2, 3]
+
+
+def test_pairs_by_hand_of_a_file(unlike: tuple[Path, Path], tmp_path: Path) -> None:
+    """A file for viewers says no level of such a pair, and none is made up."""
+    subprocess.run([PLUMB, "graph", *unlike, "--file_type", "vis", "-o", tmp_path / "out"],
+                   check=True, capture_output=True)
+    (vis,) = (tmp_path / "out").glob("*.vis")
+    kept = vis.read_bytes()
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    with viewer(tmp_path / "cache", vis) as running:
+        dataset = running.dataset()
+        running.post(f"d/{dataset['id']}/match", {"pairs": [pair], "place": 0})
+        renewed(running, dataset["etag"])
+        row = row_of(running, dataset["id"], pair[0])
+        assert row["partner"] >= 0 and row["flags"] & 128 and row["level"] == "none"
+        values = running.get(f"d/{dataset['id']}/node", node=row["id"])["values"]
+        assert values[0]["golden"]["max"] == 1
+    assert vis.read_bytes() == kept and vis.with_name(vis.name + ".mpmatch.json").exists()
 
 
 def test_nothing_is_paired_where_it_is_read_only(unlike: tuple[Path, Path], tmp_path: Path) -> None:

@@ -123,8 +123,8 @@ export abstract class Api {
   mapping(dataset: string) {
     return this.ask(of(dataset, "mapping"), {}, d.mapping);
   }
-  async export(dataset: string, format: t.ExportFormat, q: string, place: number) {
-    const answer = await this.tell(of(dataset, "export"), { format, q, place }, d.startedJob);
+  async export(dataset: string, format: t.ExportFormat, what: Parameters) {
+    const answer = await this.tell(of(dataset, "export"), { format, ...what }, d.startedJob);
     return map(answer, (started) => started.job);
   }
   async jobs() {

@@ -1,6 +1,7 @@
 // Where everything stands: bar, answer, tabs, hits, the view, the flow and the details.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { isGraph } from "./dataset_kind";
 import type { Api } from "./api";
 import { Answer } from "./panels/answer";
 import { Details } from "./panels/details";
@@ -11,7 +12,6 @@ import { TopBar, type Theme } from "./panels/top_bar";
 import type { Failure, Result } from "./result";
 import type { State } from "./state";
 import type { Say } from "./texts";
-import { isTrend } from "./trend_answers";
 import type { Datasets } from "./types";
 import type { Context } from "./view";
 import { viewsOf } from "./views";
@@ -80,7 +80,7 @@ function Opened(props: LayoutProps & { readonly context: Context }) {
   const hits = state.q !== "" ? session.hits : null;
   return (
     <>
-      {!isTrend(session.meta) && <Answer context={context} />}
+      {isGraph(session.meta) && <Answer context={context} />}
       <nav class="tabs" aria-label={say("bar.views")}>
         <div role="tablist" aria-label={say("bar.views")}>
           {viewsOf(session).map((kind) => (

@@ -1,8 +1,8 @@
 // What is loaded of one dataset and selected in it; views read it and are told of changes.
 import type { Api } from "./api";
+import { isGraph } from "./dataset_kind";
 import type { Failure, Result } from "./result";
 import { Tree, type TreeFilter } from "./tree";
-import { isTrend } from "./trend_answers";
 import type { Meta, NodeDetails, NodeRow, Place, Side } from "./types";
 import { Hits } from "./hits";
 
@@ -51,9 +51,9 @@ export class Session {
     this.#on.changed();
   }
 
-  // Whether there is anything to look at: a dataset of trends has no places.
+  // Whether there is anything to look at: what is no graph has no places.
   get isReady(): boolean {
-    return this.place >= 0 || isTrend(this.meta);
+    return this.place >= 0 || !isGraph(this.meta);
   }
 
   // Whether what is no hit steps back; a faulty query has no hits to show.

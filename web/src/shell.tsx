@@ -7,12 +7,12 @@ import { Layout } from "./layout";
 import { Help, GoToName, SourceDialog } from "./panels/dialogs";
 import { ExportDialog } from "./panels/export";
 import type { Theme } from "./panels/top_bar";
+import { metaWithoutGraph } from "./dataset_kind";
 import { failure, success, type Failure, type Result } from "./result";
 import { Session, type SessionEvents } from "./session";
 import { NO_STATE, type Address, type State } from "./state";
 import { speaker, type Language, type Say } from "./texts";
 import type { Dataset, Datasets, FirstWrong, Meta, NodeRow, SourceText } from "./types";
-import { metaOfTrend } from "./trend_answers";
 import type { Context, GoOptions, View, ViewKind } from "./view";
 import { viewsOf } from "./views";
 
@@ -122,7 +122,7 @@ class Page {
 
   // Nothing is asked of a comparison that has not found anything yet.
   #metaOf(dataset: string, known: Dataset | undefined): Promise<Result<Meta>> {
-    if (known?.kind === "trend" && known.state === "ready") return Promise.resolve(success(metaOfTrend(known)));
+    if (known && known.kind !== "graph" && known.state === "ready") return Promise.resolve(success(metaWithoutGraph(known)));
     if (known?.state === "building" && known.etag === "") return Promise.resolve(failure("building", ""));
     return this.#api.meta(dataset);
   }
@@ -184,8 +184,13 @@ class Page {
     const now = of(this.#datasets);
     const isNew = now !== undefined && now.etag !== this.#session?.meta.etag;
     if (this.#state.dataset !== "" && isNew && (now.state !== "building" || now.etag !== of(before)?.etag || !this.#session)) {
+      const first = this.#session?.meta.first;
+      const isInView = this.#viewRoot.contains(document.activeElement);
       this.#dropSession();
       await this.#apply(this.#state);
+      if (isInView) this.#viewRoot.querySelector<HTMLElement>("[tabindex='0']")?.focus();
+      const then = this.#session?.meta.first;
+      if (first !== undefined && first?.name !== then?.name) this.#tell(this.#say("app.first-changed", then?.name ?? "–"));
     } else {
       this.#draw();
     }

@@ -1,6 +1,5 @@
 // Answers about a database of trends: src/view/trends/trend_answers.h of the program.
 import { dictionary, flag, integer, list, nullable, number, oneOf, optional, record, text, type Decoded, type Decoder } from "./decode";
-import type { Dataset, Meta } from "./types";
 
 // What a series is of.
 const target = (value: unknown, at: string) => {
@@ -58,16 +57,6 @@ export type HeatAxis = Decoded<typeof axis>;
 export type Heat = Decoded<typeof heat>;
 export type TrendLines = Decoded<typeof trendLines>;
 export type TrendAlert = Decoded<typeof trendAlert>;
-
-// A dataset of trends in the place of a graph: it has no calls.
-const TREND_FACT = "trend database";
-export function metaOfTrend(dataset: Dataset): Meta {
-  return {
-    etag: dataset.etag, kind: "build", mode: "", target: dataset.target, golden: dataset.golden, answer: [], complete: true, source: "plumbline",
-    first: null, steps: [], ranks: [], micro_steps: 0, overflow_check: false, has_tensors: false, places: [], notes: [], facts: { [TREND_FACT]: true },
-  };
-}
-export const isTrend = (meta: Meta): boolean => meta.facts[TREND_FACT] === true;
 
 // The node of a graph that a series is of. The importer takes direction and call out of the name.
 export function nodeName({ name, microStep }: Target, metric: string): string {

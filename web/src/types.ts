@@ -25,6 +25,7 @@ export const FLAG = {
 export type NodeRow = Decoded<typeof d.nodeRow>;
 export type FirstRow = Decoded<typeof d.firstRow>;
 export type Dataset = Decoded<typeof d.dataset>;
+export type DatasetKind = Dataset["kind"];
 export type Datasets = Decoded<typeof d.datasets>;
 export type RecordingEntry = Decoded<typeof d.recordingEntry>;
 export type FirstWrong = Decoded<typeof d.firstWrong>;

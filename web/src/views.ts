@@ -1,9 +1,9 @@
 // The views, in the order of their tabs. A new view is one file in views/ and one line here.
 import type { ComponentType } from "preact";
+import { isGraph, kindOf } from "./dataset_kind";
 import { PartsView, type ViewProps } from "./parts/kit";
 import { REPORT_FACT } from "./report/file_dataset";
 import type { TextKey } from "./texts";
-import { isTrend } from "./trend_answers";
 import type { Session } from "./session";
 import type { ViewKind } from "./view";
 import { BaselineView } from "./views/baseline";
@@ -16,6 +16,7 @@ import { RanksView } from "./views/ranks";
 import { ReportView } from "./views/report_view";
 import { StructureView } from "./views/structure";
 import { SummaryView } from "./views/summary";
+import { TableView } from "./views/table_view";
 import { TimelineView } from "./views/timeline";
 import { TrendView } from "./views/trend";
 import { ValueView } from "./views/value";
@@ -44,12 +45,13 @@ const VIEWS: readonly ViewKind[] = [
   kind("timeline", "view.timeline", "C", served((meta) => meta.ranks.length > 1), TimelineView),
   kind("ranks", "view.ranks", "", (meta) => meta.kind === "compare" && meta.places.length > 1, RanksView),
   kind("overflow", "view.overflow", "", (meta) => meta.overflow_check, OverflowView),
-  kind("trend", "view.trend", "T", served((meta) => isTrend(meta) || meta.steps.length > 1), TrendView),
+  kind("trend", "view.trend", "T", served((meta) => kindOf(meta) === "trend" || meta.steps.length > 1), TrendView),
+  kind("table", "view.table", "", (meta) => kindOf(meta) === "table", TableView),
   kind("baseline", "view.baseline", "", served(isComparison), BaselineView),
   kind("summary", "view.summary", "", always, SummaryView),
 ];
 
-// Those that have anything to show of a dataset; a database of trends has nothing else.
+// Those that have anything to show of a dataset; what is no graph has one view.
 export function viewsOf({ meta, api }: Session): readonly ViewKind[] {
-  return VIEWS.filter((each) => each.appliesTo(meta, api.isServed) && (each.key === "trend" || !isTrend(meta)));
+  return VIEWS.filter((each) => each.appliesTo(meta, api.isServed) && (isGraph(meta) || each.key === kindOf(meta)));
 }

@@ -18,7 +18,7 @@ struct AlignedRow {
 };
 struct Aligned {
   std::vector<AlignedRow> rows;
-  std::vector<uint32_t> differences;  // rows with one side alone
+  std::vector<uint32_t> differences;  // rows with one side alone, or paired by hand
 };
 
 class Aligner {
@@ -48,7 +48,8 @@ class Aligner {
     return to;
   }
   void Add(const AlignedRow& row) {
-    if (row.target == kNoNode || row.golden == kNoNode) {
+    const bool is_alone = row.target == kNoNode || row.golden == kNoNode;
+    if (is_alone || (nodes_.flags[row.target] & node_flag::kByHand) != 0) {
       aligned_.differences.push_back(static_cast<uint32_t>(aligned_.rows.size()));
     }
     aligned_.rows.push_back(row);

@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plumbline/result.h"
 #include "view/query/parameters.h"
 #include "view/serve/job_list.h"
 #include "view/store/result_store.h"
+#include "view/tables/table_answers.h"
 
 namespace plumbline::view {
 
@@ -28,8 +30,11 @@ class Dataset {
   [[nodiscard]] virtual Result<std::string> Answer(std::string_view question,
                                                    const Parameters& parameters,
                                                    const Dataset* base) const = 0;
-  // Of a graph; null: it has none.
+  // What a terminal says of it, line by line; may be empty.
+  [[nodiscard]] virtual std::vector<std::string> AnswerLines() const { return {}; }
+  // Of a graph, of tables; null: it has none.
   [[nodiscard]] virtual const ResultStore* store() const { return nullptr; }
+  [[nodiscard]] virtual const TableSet* tables() const { return nullptr; }
 };
 
 // Reads or compares what the paths hold; `golden` may be empty. May take long: `job` is told of the

@@ -12,11 +12,6 @@
 namespace plumbline::view {
 namespace {
 
-std::string IdOf(const std::string& target, const std::string& golden) {
-  const std::string both = target + '\0' + golden;
-  return fmt::format("{:010x}", Xxh3Of(std::as_bytes(std::span(both))).low >> 24);
-}
-
 std::string_view StateName(DatasetState state) {
   switch (state) {
     case DatasetState::kBuilding:
@@ -48,7 +43,7 @@ DatasetList::Entry* DatasetList::At(std::string_view id) {
 }
 
 Result<std::string> DatasetList::Open(const std::string& target, const std::string& golden) {
-  std::string id = IdOf(target, golden);
+  std::string id = DatasetId(target, golden);
   const std::string title = DatasetTitle(target, golden);
   {
     const std::lock_guard lock(mutex_);
@@ -61,12 +56,7 @@ Result<std::string> DatasetList::Open(const std::string& target, const std::stri
     if (entry == nullptr) entry = entries_.emplace_back(std::make_unique<Entry>()).get();
     entry->facts = {.id = id, .title = title, .target = target, .golden = golden};
   }
-  Result<std::string> job =
-      jobs_.Start(fmt::format("open {}", title),
-                  [this, id](JobControl& control) -> Result<std::optional<JobFile>> {
-                    PL_TRY(Run(id, control));
-                    return std::optional<JobFile>();
-                  });
+  Result<std::string> job = Start(id, title, 0);
   if (!job) {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const auto& entry) { return entry->facts.id == id; });
@@ -76,11 +66,37 @@ Result<std::string> DatasetList::Open(const std::string& target, const std::stri
   return id;
 }
 
-Status DatasetList::Run(const std::string& id, JobControl& job) {
+Result<std::string> DatasetList::Start(const std::string& id, const std::string& title,
+                                       uint64_t version) {
+  const auto work = [this, id, version](JobControl& control) -> Result<std::optional<JobFile>> {
+    PL_TRY(Run(id, version, control));
+    return std::optional<JobFile>();
+  };
+  return jobs_.Start(fmt::format("open {}", title), work);
+}
+
+Status DatasetList::Renew(std::string_view id) {
+  std::string title;
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = At(id);
+    if (entry == nullptr || entry->facts.dataset == nullptr) {
+      return Error(ErrorCode::kNotFound, fmt::format("dataset {}: is not ready", id));
+    }
+    title = entry->facts.title;
+    version = ++entry->version;
+  }
+  PL_TRY(Start(std::string(id), title, version));
+  return {};
+}
+
+Status DatasetList::Run(const std::string& id, uint64_t version, JobControl& job) {
   std::string target, golden;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = *At(id);
+    if (entry.version != version) return {};
     entry.job = &job;
     target = entry.facts.target;
     golden = entry.facts.golden;
@@ -89,12 +105,16 @@ Status DatasetList::Run(const std::string& id, JobControl& job) {
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = *At(id);
-    entry.job = nullptr;
-    entry.facts.state = made ? DatasetState::kReady : DatasetState::kFailed;
+    if (entry.job == &job) entry.job = nullptr;
+    if (entry.version != version) return {};
+    // What is shown already stays when it cannot be made anew.
+    const bool is_shown = entry.facts.dataset != nullptr;
     if (made) {
+      entry.facts.state = DatasetState::kReady;
       entry.facts.kind = (*made)->kind();
       entry.facts.dataset = *made;
-    } else {
+    } else if (!is_shown) {
+      entry.facts.state = DatasetState::kFailed;
       entry.facts.error = made.error().message();
       entry.facts.error_code = made.error().code();
     }
@@ -147,6 +167,11 @@ std::string DatasetsText(const std::vector<DatasetFacts>& datasets) {
   }
   text += ']';
   return text;
+}
+
+std::string DatasetId(const std::string& target, const std::string& golden) {
+  const std::string both = target + '\0' + golden;
+  return fmt::format("{:010x}", Xxh3Of(std::as_bytes(std::span(both))).low >> 24);
 }
 
 std::string DatasetTitle(std::string_view target, std::string_view golden) {

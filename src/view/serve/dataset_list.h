@@ -42,6 +42,10 @@ class DatasetList {
   // failed is tried again. kUnsupported: too many datasets or jobs.
   Result<std::string> Open(const std::string& target, const std::string& golden);
 
+  // Makes a dataset that is ready anew, which stays as it is until then: what it is made of has
+  // changed. kNotFound; kUnsupported: too many jobs.
+  Status Renew(std::string_view id);
+
   [[nodiscard]] std::vector<DatasetFacts> Facts() const;
   // kNotFound: there is none, or it is not ready; the message says which.
   [[nodiscard]] Result<DatasetFacts> Find(std::string_view id) const;
@@ -50,9 +54,11 @@ class DatasetList {
   struct Entry {
     DatasetFacts facts;
     const JobControl* job = nullptr;  // while it runs
+    uint64_t version = 0;             // of what it is made of: what an older job makes is dropped
   };
 
-  Status Run(const std::string& id, JobControl& job);
+  Status Run(const std::string& id, uint64_t version, JobControl& job);
+  Result<std::string> Start(const std::string& id, const std::string& title, uint64_t version);
   Entry* At(std::string_view id);
 
   OpenDataset open_;
@@ -65,6 +71,8 @@ class DatasetList {
 // The member "datasets" of the answer: [...].
 std::string DatasetsText(const std::vector<DatasetFacts>& datasets);
 
+// Follows from the paths.
+std::string DatasetId(const std::string& target, const std::string& golden);
 // Of a path or a pair of them: "new against good".
 std::string DatasetTitle(std::string_view target, std::string_view golden);
 

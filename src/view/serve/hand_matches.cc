@@ -359,17 +359,32 @@ std::vector<NamePair> HandMatches::PairsOf(int64_t step, int64_t rank) const {
   return pairs;
 }
 
-std::vector<NamePair> HandMatches::AllPairs() const {
+std::set<std::pair<int64_t, int64_t>> HandMatches::Places() const {
   std::set<std::pair<int64_t, int64_t>> places;
   for (const MatchAction& action : actions_) places.emplace(action.step, action.rank);
+  return places;
+}
+
+std::vector<NamePair> HandMatches::AllPairs() const {
   std::vector<NamePair> all;
   std::set<NamePair> seen;
-  for (const auto& [step, rank] : places) {
+  for (const auto& [step, rank] : Places()) {
     for (NamePair& pair : PairsOf(step, rank)) {
       if (seen.insert(pair).second) all.push_back(std::move(pair));
     }
   }
   return all;
+}
+
+std::string HandMatches::StateText() const {
+  std::string text;
+  for (const auto& [step, rank] : Places()) {
+    const std::vector<NamePair> pairs = PairsOf(step, rank);
+    if (pairs.empty()) continue;
+    text += fmt::format(" step {} rank {} ", step, rank);
+    AppendPairs(pairs, text);
+  }
+  return text;
 }
 
 std::string HandMatches::AnswerText() const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,10 +60,13 @@ class HandMatches {
   // Of one rank of one step; of all of them, each once.
   [[nodiscard]] std::vector<NamePair> PairsOf(int64_t step, int64_t rank) const;
   [[nodiscard]] std::vector<NamePair> AllPairs() const;
+  // Which pairs are where, to tell one state from another; empty: there is none.
+  [[nodiscard]] std::string StateText() const;
   // {"pairs": [[target, golden], ...], "can_undo": true}
   [[nodiscard]] std::string AnswerText() const;
 
  private:
+  [[nodiscard]] std::set<std::pair<int64_t, int64_t>> Places() const;  // step and rank
   void Append(const ResultStore& store, size_t place, bool is_match, std::vector<NamePair> pairs);
 
   std::vector<MatchAction> actions_;

@@ -15,6 +15,7 @@
 #include "view/serve/layer_rules.h"
 #include "view/serve/recording_entries.h"
 #include "view/serve/source_lines.h"
+#include "view/trends/layout_picture.h"
 
 namespace plumbline::view {
 namespace {
@@ -99,6 +100,7 @@ std::span<const PageServer::Route> PageServer::Routes() {
       {"DELETE", "jobs/*", &PageServer::CancelJob},
       {"GET", "jobs/*/file", &PageServer::GiveJobFile},
       {"GET", "events", &PageServer::OpenEvents},
+      {"GET", "layout", &PageServer::DrawLayout},
       {"GET", "d/*/source", &PageServer::ShowSource},
       {"GET", "d/*/matches", &PageServer::ShowMatches},
       {"GET", "d/*/mapping", &PageServer::ShowMapping},
@@ -240,6 +242,23 @@ Result<HttpResponse> PageServer::AskDataset(const Asked& asked) {
   return JsonResponse(std::move(text));
 }
 
+Result<HttpResponse> PageServer::DrawLayout(const Asked& asked) {
+  LayoutRequest request;
+  const std::pair<std::string_view, int64_t*> sizes[] = {
+      {"world", &request.world_size},
+      {"layers", &request.num_layers},
+      {"tp", &request.tensor_parallel_size},
+      {"pp", &request.pipeline_parallel_size}};
+  for (const auto& [name, size] : sizes) {
+    PL_TRY_ASSIGN(*size, asked.request.parameters.Number(name, *size, 1, INT32_MAX));
+  }
+  PL_TRY_ASSIGN(const LayoutGrid grid, LayOutModel(request));
+  json::Value answer = json::Value::Object();
+  answer.Put("title", json::Value(grid.title()));
+  answer.Put("svg", json::Value(LayoutSvg(grid)));
+  return JsonResponse(answer.Text());
+}
+
 Result<HttpResponse> PageServer::ShowSource(const Asked& asked) {
   PL_TRY(datasets_.Find(asked.id));
   PL_TRY_ASSIGN(std::string text, SourceAnswer(options_.paths, asked.request.parameters));
@@ -283,6 +302,7 @@ Result<HttpResponse> PageServer::ChangeMatches(const Asked& asked) {
                                      : matches.Unmatch(store, request));
   }
   PL_TRY(matches.Write(path));
+  PL_TRY(datasets_.Renew(facts.id));
   return JsonResponse(matches.AnswerText());
 }
 

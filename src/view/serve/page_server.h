@@ -85,6 +85,7 @@ class PageServer : public HttpHandler {
   Result<HttpResponse> GiveJobFile(const Asked& asked);
   Result<HttpResponse> OpenEvents(const Asked& asked);
   Result<HttpResponse> AskDataset(const Asked& asked);
+  Result<HttpResponse> DrawLayout(const Asked& asked);
   Result<HttpResponse> ShowSource(const Asked& asked);
   Result<HttpResponse> ShowMatches(const Asked& asked);
   Result<HttpResponse> ShowMapping(const Asked& asked);

@@ -9,6 +9,7 @@
 #include "base/text/json.h"
 #include "load/rank_directories.h"
 #include "record/run_files.h"
+#include "view/tables/table_file.h"
 
 namespace plumbline::view {
 namespace {
@@ -94,14 +95,12 @@ EntryKind KindOfFile(std::string_view name) {
   static constexpr std::pair<std::string_view, EntryKind> kEndings[] = {
       {".trend.db", EntryKind::kTrendDb},
       {".vis.db", EntryKind::kVisDb},
-      {".vis", EntryKind::kVis},
-      {".csv", EntryKind::kTable},
-      {".xlsx", EntryKind::kTable}};
+      {".vis", EntryKind::kVis}};
   if (name == run_files::kDumpJson || name == run_files::kDebugJson) return EntryKind::kRecording;
   for (const auto& [ending, kind] : kEndings) {
     if (name.ends_with(ending)) return kind;
   }
-  return EntryKind::kOther;
+  return IsTableName(name) ? EntryKind::kTable : EntryKind::kOther;
 }
 
 // False: a page cannot open it.

@@ -4,19 +4,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/file/file.h"
 #include "base/file/text_file.h"
+#include "base/memory/bytes.h"
 #include "base/text/csv.h"
+#include "base/text/text_parts.h"
+#include "formats/pytorch/zip.h"
 #include "formats/table/xlsx.h"
 #include "view/graph_files.h"
 #include "view/one_file.h"
 #include "view/query/answers.h"
+#include "view/store_page.h"
 
 namespace plumbline::view {
 namespace {
@@ -167,7 +173,66 @@ Status WriteFoundXlsx(const ResultStore& store, const json::Value& body, const s
   return writer.Close();
 }
 
-// As plumb graph does it.
+// The rows that the page shows: parameters as of the question "table".
+Status WriteTableRows(const TableSet& tables, const json::Value& body, bool is_csv,
+                      const std::string& path) {
+  Parameters parameters;
+  for (const std::string_view key : {"q", "sort", "part"}) {
+    const json::Value* value = body.Find(key);
+    if (value == nullptr) continue;
+    if (value->AsText() != nullptr) parameters.Set(key, *value->AsText());
+    if (value->AsInteger()) parameters.Set(key, std::to_string(*value->AsInteger()));
+  }
+  if (is_csv) {
+    PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+    PL_TRY(tables.VisitRows(parameters, [&](std::span<const std::string_view> cells) {
+      csv::AppendRow(cells, file.text());
+      return file.Flush();
+    }));
+    return file.Close();
+  }
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
+  bool is_header = true;
+  const auto take = [&](std::span<const std::string_view> cells) -> Status {
+    if (std::exchange(is_header, false)) {
+      return writer.BeginSheet("table", cells, xlsx::Look::kTable);
+    }
+    PL_TRY(writer.BeginRow(xlsx::Fill::kNone));
+    for (const std::string_view cell : cells) {
+      const std::optional<double> number = ParseReal(cell);
+      PL_TRY(number && std::isfinite(*number) ? writer.Number(*number) : writer.Text(cell));
+    }
+    return {};
+  };
+  PL_TRY(tables.VisitRows(parameters, take));
+  return writer.Close();
+}
+
+// Of a name without what other systems refuse in one.
+std::string FileNameOf(const std::string& title, std::string_view ending) {
+  std::string name;
+  for (const char c : title) name += c == '/' || c == '\\' || c == ':' ? '_' : c;
+  return name + std::string(ending);
+}
+
+// One archive, as a browser takes one file.
+Status PackFiles(const std::vector<std::string>& files, const std::string& path, JobControl& job) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  PL_TRY_ASSIGN(zip::StreamWriter writer, zip::StreamWriter::Create(path));
+  for (const std::string& file : files) {
+    PL_TRY_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
+    PL_TRY(writer.Begin(BaseName(file)));
+    std::string_view left = AsText(mapped->bytes());
+    while (!left.empty()) {
+      if (job.cancelled()) return Error(ErrorCode::kInvalidArgument, "cancelled");
+      PL_TRY(writer.Write(left.substr(0, kBlock)));
+      left.remove_prefix(std::min(kBlock, left.size()));
+    }
+  }
+  return writer.Close();
+}
+
+// As plumb graph does it; .vis of several ranks in a .zip.
 Result<std::string> WriteGraph(const DatasetFacts& dataset, GraphFileType type,
                                const std::string& directory, const CompareOptions& compare,
                                JobControl& job) {
@@ -182,32 +247,21 @@ Result<std::string> WriteGraph(const DatasetFacts& dataset, GraphFileType type,
   PL_TRY_ASSIGN(const GraphFileReport report,
                 WriteGraphFiles(dataset.target, dataset.golden, options));
   if (report.files.size() == 1) return report.files.front();
+  const std::string path = JoinPath(directory, FileNameOf(dataset.title, ".vis.zip"));
+  const Status packed = PackFiles(report.files, path, job);
   for (const std::string& file : report.files) (void)RemoveFile(file);
-  return Error(ErrorCode::kUnsupported,
-               fmt::format("vis: these are {} files, one for each rank and step. Export vis.db, or "
-                           "write them with plumb graph --file_type vis",
-                           report.files.size()));
+  PL_TRY(packed);
+  return path;
 }
 
-// Of a name without what other systems refuse in one.
-std::string FileNameOf(const std::string& title, std::string_view ending) {
-  std::string name;
-  for (const char c : title) name += c == '/' || c == '\\' || c == ':' ? '_' : c;
-  return name + std::string(ending);
-}
-
-// Made of the recordings again, as the page has more than a store.
+// Of two recordings made of them again, as the page has more than a store.
 Status WritePage(const DatasetFacts& dataset, const std::string& path,
                  const CompareOptions& compare) {
   if (dataset.golden.empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: only two compared recordings become a page in one file. Export "
-                             "csv or vis.db",
-                             dataset.title));
+    PL_TRY(WriteStorePage(*dataset.dataset->store(), path));
+  } else {
+    PL_TRY(WriteOneFile(dataset.target, dataset.golden, compare, path));
   }
-  PL_TRY_ASSIGN(const std::string answer,
-                WriteOneFile(dataset.target, dataset.golden, compare, path));
-  (void)answer;
   return {};
 }
 
@@ -220,33 +274,35 @@ Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& bod
   const std::string format =
       member == nullptr || member->AsText() == nullptr ? std::string() : *member->AsText();
   const ResultStore* store = dataset.dataset->store();
-  if (store == nullptr) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: is no graph, which could be exported", dataset.title));
+  const TableSet* tables = dataset.dataset->tables();
+  if (store == nullptr && tables == nullptr) {
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: is no graph and no table, which could be exported", dataset.title));
   }
   static std::atomic<uint64_t> exports = 0;
   const std::string path = JoinPath(directory, fmt::format("export-{}", ++exports));
-  if (format == "csv") {
-    PL_TRY(WriteFoundCsv(*store, body, path, job));
-    return JobFile{path, FileNameOf(dataset.title, ".csv"), "text/csv; charset=utf-8"};
+  const bool is_csv = format == "csv";
+  if (is_csv || format == "xlsx") {
+    PL_TRY(tables != nullptr ? WriteTableRows(*tables, body, is_csv, path)
+           : is_csv          ? WriteFoundCsv(*store, body, path, job)
+                             : WriteFoundXlsx(*store, body, path, job));
+    return JobFile{path, FileNameOf(dataset.title, is_csv ? ".csv" : ".xlsx"),
+                   is_csv ? "text/csv; charset=utf-8"
+                          : "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"};
   }
-  if (format == "xlsx") {
-    PL_TRY(WriteFoundXlsx(*store, body, path, job));
-    return JobFile{path, FileNameOf(dataset.title, ".xlsx"),
-                   "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"};
-  }
-  if (format == "vis" || format == "vis.db") {
+  if (store != nullptr && (format == "vis" || format == "vis.db")) {
     const GraphFileType type = format == "vis" ? GraphFileType::kVis : GraphFileType::kDb;
     PL_TRY_ASSIGN(const std::string made, WriteGraph(dataset, type, path, compare, job));
     return JobFile{made, std::string(BaseName(made)), "application/octet-stream"};
   }
-  if (format == "html") {
+  if (store != nullptr && format == "html") {
     PL_TRY(WritePage(dataset, path, compare));
     return JobFile{path, FileNameOf(dataset.title, ".html"), "text/html; charset=utf-8"};
   }
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("format: expected csv, xlsx, html, vis or vis.db, got '{}'",
-                           format.substr(0, 40)));
+               fmt::format("format: expected csv, xlsx{}, got '{}'",
+                           store == nullptr ? "" : ", html, vis or vis.db", format.substr(0, 40)));
 }
 
 }  // namespace plumbline::view

@@ -8,6 +8,7 @@
 #include "base/file/lost_mapping.h"
 #include "base/text/json.h"
 #include "view/query/answers.h"
+#include "view/serve/dataset_list.h"
 #include "view/serve/recording_entries.h"
 #include "view/store/build_store.h"
 #include "view/store/import_vis.h"
@@ -36,7 +37,13 @@ std::string OptionsText(const CompareOptions& options) {
 
 bool IsRecording(const std::string& path) {
   const EntryKind kind = KindOfEntry(path);
-  return kind == EntryKind::kRecording || kind == EntryKind::kDirectory;
+  return kind == EntryKind::kRecording || (kind == EntryKind::kDirectory && !FindTables(path));
+}
+
+// Requires: the matches outlive what asks for them; empty: there are none.
+HandPairs PairsIn(const HandMatches& matches) {
+  if (matches.StateText().empty()) return {};
+  return [&matches](int64_t step, int64_t rank) { return matches.PairsOf(step, rank); };
 }
 
 Error OpeningCancelled() {
@@ -66,7 +73,7 @@ Result<std::string> GraphDataset::AnswerValues(const Parameters& parameters) con
     return file ? JoinPath(file->directory, file->data_name) : std::string();
   };
   return ValueAnswer({path_of(files.target), path_of(files.golden)}, parameters.Text("what"),
-                     parameters, {.cache = &values_});
+                     parameters, {.cache = &values_, .cancel = cancel_.get()});
 }
 
 Result<std::string> TrendDataset::Answer(std::string_view question, const Parameters& parameters,
@@ -82,6 +89,11 @@ Result<std::string> TrendDataset::Answer(std::string_view question, const Parame
   }
   return TrendAnswer(database_, question.substr(kStart.size()), parameters,
                      {.against = against == nullptr ? nullptr : &against->database_});
+}
+
+Result<std::string> TableDataset::Answer(std::string_view question, const Parameters& parameters,
+                                         const Dataset* /*base*/) const {
+  return tables_->Answer(question, parameters);
 }
 
 std::vector<std::string> GraphDataset::AnswerLines() const {
@@ -100,10 +112,12 @@ ResultOpener::ResultOpener(OpenerOptions options)
 Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::string& target,
                                                                     const std::string& golden,
                                                                     JobControl& job) const {
-  PL_TRY_ASSIGN(const std::string key, InputsKey({target, golden}, OptionsText(options_.compare)));
+  const HandMatches by_hand =
+      golden.empty() ? HandMatches() : MatchesOf(DatasetId(target, golden), target);
   const StoreCache::Build build = [&](const std::string& path) -> Status {
     StoreOptions options;
     options.compare = options_.compare;
+    options.by_hand = PairsIn(by_hand);
     options.is_cancelled = &job.cancelled();
     options.progress = [&job](uint64_t done, uint64_t all) {
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
@@ -116,10 +130,26 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenRecordings(const std::s
     if (!built && job.cancelled()) return OpeningCancelled();
     return built;
   };
-  PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
+  return OpenStore({target, golden}, OptionsText(options_.compare), by_hand, build);
+}
+
+HandMatches ResultOpener::MatchesOf(const std::string& id, const std::string& target) const {
+  // A file that cannot be read is told to whoever asks for the pairs.
+  return HandMatches::Read(MatchesPath(id, target)).value_or(HandMatches());
+}
+
+Result<std::shared_ptr<const Dataset>> ResultOpener::OpenStore(
+    const std::vector<std::string>& paths, const std::string& options, const HandMatches& by_hand,
+    const StoreCache::Build& build) const {
+  const std::string pairs = by_hand.StateText();
+  PL_TRY_ASSIGN(const std::string key,
+                InputsKey(paths, pairs.empty() ? options : options + " by hand" + pairs));
+  // The store that the user named holds the result itself.
+  const bool is_cached = options_.store_path.empty() || !pairs.empty();
+  PL_TRY_ASSIGN(FoundStore found, is_cached
                                       ? cache_.Obtain(key, build)
                                       : StoreCache::ObtainAt(options_.store_path, key, build));
-  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
+  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found), cancel_));
 }
 
 Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& path,
@@ -130,9 +160,10 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& 
         ErrorCode::kInvalidArgument,
         fmt::format("{}: holds a result already (expected no second path, got {})", path, golden));
   }
-  PL_TRY_ASSIGN(const std::string key, InputsKey({path}, "imported"));
+  const HandMatches by_hand = MatchesOf(DatasetId(path, ""), path);
   const StoreCache::Build build = [&](const std::string& store_path) -> Status {
     ImportOptions options;
+    options.by_hand = PairsIn(by_hand);
     options.is_cancelled = &job.cancelled();
     options.progress = [&job](uint64_t done, uint64_t all) {
       job.SetProgress(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all));
@@ -141,10 +172,14 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::OpenVis(const std::string& 
     if (!imported && job.cancelled()) return OpeningCancelled();
     return imported;
   };
-  PL_TRY_ASSIGN(FoundStore found, options_.store_path.empty()
-                                      ? cache_.Obtain(key, build)
-                                      : StoreCache::ObtainAt(options_.store_path, key, build));
-  return std::shared_ptr<const Dataset>(std::make_shared<GraphDataset>(std::move(found)));
+  return OpenStore({path}, "imported", by_hand, build);
+}
+
+Result<std::shared_ptr<const Dataset>> ResultOpener::OpenTables(const std::string& path) {
+  PL_TRY_ASSIGN(std::string etag, InputsKey({path}, "tables"));
+  PL_TRY_ASSIGN(std::shared_ptr<const TableSet> tables, TableSet::Open(path));
+  return std::shared_ptr<const Dataset>(
+      std::make_shared<TableDataset>(std::move(tables), std::move(etag)));
 }
 
 Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& target,
@@ -152,8 +187,10 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
                                                           JobControl& job) const {
   const EntryKind kind = KindOfEntry(target);
   switch (kind) {
-    case EntryKind::kRecording:
     case EntryKind::kDirectory:  // whose reader says what is missing
+      if (!IsRecording(target) && golden.empty()) return OpenTables(target);
+      return OpenRecordings(target, golden, job);
+    case EntryKind::kRecording:
       return OpenRecordings(target, golden, job);
     case EntryKind::kTrendDb: {
       PL_TRY_ASSIGN(const std::string etag, InputsKey({target}, ""));
@@ -165,6 +202,9 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
     case EntryKind::kVisDb:
       return OpenVis(target, golden, job);
     case EntryKind::kTable:
+      if (golden.empty()) return OpenTables(target);
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: is a table (expected no second path, got {})", target, golden));
     case EntryKind::kOther:
       break;
   }
@@ -173,7 +213,8 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
   }
   return Error(
       ErrorCode::kUnsupported,
-      fmt::format("{}: cannot be looked at (expected the directory of a recording)", target));
+      fmt::format("{}: cannot be looked at (expected the directory of a recording, or a result)",
+                  target));
 }
 
 std::string ResultOpener::MatchesPath(const std::string& id, const std::string& target) const {

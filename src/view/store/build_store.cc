@@ -14,6 +14,7 @@
 #include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "base/text/json.h"
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "compare/compare_runs.h"
 #include "plumbline/c_api.h"
@@ -124,6 +125,11 @@ class StoreBuild {
     return Add(pair, sides, nullptr, std::move(facts), seen);
   }
 
+  [[nodiscard]] match::TextPairs PairsByHand(const load::RankPair& pair) const {
+    if (!options_.by_hand) return {};
+    return options_.by_hand(pair.step.value_or(0), pair.rank().value_or(0));
+  }
+
   // --- the whole ---
 
   void Note(std::string note) {
@@ -146,6 +152,10 @@ class StoreBuild {
     facts.Put("source", Value("plumbline"));
     facts.Put("overflow_check", Value(options_.grades_overflow));
     facts.Put("has_tensors", Value(has_tensors_));
+    if (by_hand_ > 0) {
+      notes_.push_back(CountText(by_hand_, "pair") +
+                       " made by hand: the answer and the levels count them as found");
+    }
     facts.Put("notes", Value(notes_));
     return writer_.Finish(facts, place_facts_);
   }
@@ -192,7 +202,8 @@ class StoreBuild {
              Value facts, SeenRank& seen) {
     auto& [target, golden] = sides;
     PlaceBuilder place = writer_.Begin(pair.step.value_or(0), pair.rank().value_or(0));
-    FillPlace(target, golden, comparison, place);
+    const auto by_hand = PairsByHand(pair);
+    FillPlace(target, golden, comparison, by_hand, place);
     const bool has_tensors = facts.Find("target_tensors") != nullptr;
     for (const PlaceSide* side : {&target, &golden}) {
       for (const std::string& note : side->graph.notes) {
@@ -201,6 +212,7 @@ class StoreBuild {
     }
     PL_TRY(Check());
     const std::lock_guard lock(mutex_);
+    if (!seen.place) by_hand_ += by_hand.size();
     has_tensors_ |= has_tensors;
     if (target.run != nullptr) task_ = target.run->header().task;
     if (seen.place) {
@@ -250,6 +262,7 @@ class StoreBuild {
   std::vector<Value> place_facts_;
   std::vector<std::string> notes_;
   std::string task_;
+  size_t by_hand_ = 0;  // pairs
   bool has_tensors_ = false;
 };
 
@@ -301,6 +314,7 @@ Status BuildPair(const load::RankPair& pair, const StoreOptions& options, Value 
                  StoreBuild& build) {
   SeenRank seen;
   compare::Pairing pairing;
+  pairing.by_hand = build.PairsByHand(pair);
   pairing.see = [&](const Call& call, bool of_target) {
     (of_target ? seen.target : seen.golden).Take(call, options.grades_overflow);
   };
@@ -344,6 +358,7 @@ Status BuildRanks(const std::string& target, const std::string& golden, const St
   asked.watch.see = [&](size_t rank, const Call& call, bool of_target) {
     (of_target ? seen[rank].target : seen[rank].golden).Take(call, options.grades_overflow);
   };
+  asked.watch.by_hand = [&](size_t rank) { return build.PairsByHand(pairs[rank]); };
   asked.watch.judged = [&](size_t rank, const compare::RunPair& runs) -> Status {
     PL_TRY(build.AddPair(pairs[rank], runs, seen[rank]));
     const std::lock_guard lock(mutex);

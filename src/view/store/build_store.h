@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "load/rank_directories.h"
 #include "plumbline/compare_options.h"
@@ -14,10 +16,16 @@
 
 namespace plumbline::view {
 
+// Of a step and a rank.
+using HandPairs =
+    std::function<std::vector<std::pair<std::string, std::string>>(int64_t step, int64_t rank)>;
+
 struct StoreOptions {
   CompareOptions compare;  // output_dir, suffix and formats are not used
   load::RankFilter filter;
   bool grades_overflow = true;
+  // What a person paired of a rank: names of the target and golden ones; may be empty.
+  HandPairs by_hand{};
   // How many ranks are done, of how many; from one thread at a time; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress;
   // Set by another thread to stop the work; null: it cannot be stopped.

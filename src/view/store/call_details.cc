@@ -80,15 +80,6 @@ Recorded RecordedOf(const StoredScalar& scalar) {
   return {};
 }
 
-Item ItemOfSide(const ValueSide& side) {
-  Item item;
-  const bool is_tensor = std::holds_alternative<std::monostate>(side.value);
-  for (size_t i = 0; i < side.statistics.size(); ++i) {
-    item.statistics[i] = RecordedOf(is_tensor ? side.statistics[i] : side.value);
-  }
-  return item;
-}
-
 void AddStatistics(const ComparedRow& row, StoredValue& value) {
   static constexpr std::string_view kDifference[] = {"max_diff", "min_diff", "mean_diff",
                                                      "norm_diff"};
@@ -136,6 +127,15 @@ void Raise(double error, double& largest) {
 }
 
 }  // namespace
+
+Item ItemOfSide(const ValueSide& side) {
+  Item item;
+  const bool is_tensor = std::holds_alternative<std::monostate>(side.value);
+  for (size_t i = 0; i < side.statistics.size(); ++i) {
+    item.statistics[i] = RecordedOf(is_tensor ? side.statistics[i] : side.value);
+  }
+  return item;
+}
 
 void AddDifferences(StoredValue& value) {
   if (!value.target || !value.golden) return;

@@ -19,6 +19,8 @@ void AddCall(const match::CallItems& call, NodeDetail& detail);
 // Adds the metrics of a comparison of statistics, "max_diff" and so on, which follow from the
 // statistics of both sides and are not stored.
 void AddDifferences(StoredValue& value);
+// The statistics of a side, or its value, as they were recorded.
+Item ItemOfSide(const ValueSide& side);
 
 // Errors of a call by its rows; NaN: none.
 struct CallErrors {

@@ -68,15 +68,17 @@ class PlaceFiller {
               PlaceBuilder& place)
       : sides_{&target, &golden}, comparison_(comparison), place_(place) {}
 
-  void Fill() {
+  void Fill(const match::TextPairs& by_hand) {
     if (Has(true)) {
       ModelGraph& golden = sides_[1]->graph;
       if (comparison_ != nullptr) {
         tree::LinkTrees(*comparison_, sides_[0]->graph, golden);
+        LinkByHand(by_hand);
         tree::LevelTree(*comparison_, tree::CallsByNode(*comparison_, sides_[0]->graph),
                         sides_[0]->graph);
       } else {
         tree::LinkTrees(sides_[0]->graph, golden);
+        LinkByHand(by_hand);
       }
     }
     for (const bool is_golden : {false, true}) {
@@ -95,6 +97,20 @@ class PlaceFiller {
   }
 
  private:
+  // The comparison pairs calls that have values.
+  void LinkByHand(const match::TextPairs& by_hand) {
+    for (const auto& [target_name, golden_name] : by_hand) {
+      Node* const ours = sides_[0]->graph.Find(target_name);
+      Node* const theirs = sides_[1]->graph.Find(golden_name);
+      if (ours == nullptr || theirs == nullptr) continue;
+      if (ours->partner == nullptr && theirs->partner == nullptr) {
+        ours->partner = theirs;
+        theirs->partner = ours;
+      }
+      if (ours->partner == theirs) by_hand_.insert({ours, theirs});
+    }
+  }
+
   static size_t Index(bool is_golden) { return is_golden ? 1 : 0; }
   [[nodiscard]] bool Has(bool is_golden) const { return sides_[Index(is_golden)]->run != nullptr; }
 
@@ -179,6 +195,7 @@ class PlaceFiller {
     if (communicates_.contains(node.name)) record.flags |= node_flag::kCommunicates;
     if (node.is_recomputed) record.flags |= node_flag::kRecomputed;
     if (node.is_repaired) record.flags |= node_flag::kRepaired;
+    if (by_hand_.contains(&node)) record.flags |= node_flag::kByHand;
     const PlaceSide& side = *sides_[Index(is_golden)];
     if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node.name);
     if (!is_golden && comparison_ != nullptr) AddFindings(node, record);
@@ -225,7 +242,8 @@ class PlaceFiller {
   std::vector<Node*> nodes_[2];
   std::vector<CallsOfNodes> calls_;
   std::unordered_set<std::string_view> communicates_;  // calls of the side that is added
-  std::unordered_map<const void*, uint32_t> stacks_;   // by the recorder's list of frames
+  std::unordered_set<const Node*> by_hand_;
+  std::unordered_map<const void*, uint32_t> stacks_;  // by the recorder's list of frames
 };
 
 }  // namespace
@@ -239,8 +257,8 @@ void SeenSide::Take(const Call& call, bool grades_overflow) {
 }
 
 void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
-               PlaceBuilder& place) {
-  PlaceFiller(target, golden, comparison, place).Fill();
+               const match::TextPairs& by_hand, PlaceBuilder& place) {
+  PlaceFiller(target, golden, comparison, place).Fill(by_hand);
 }
 
 }  // namespace plumbline::view

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "match/expand.h"
+#include "match/mapping_file.h"
 #include "overflow/overflow_grade.h"
 #include "plumbline/compare.h"
 #include "plumbline/record.h"
@@ -40,9 +41,10 @@ struct PlaceSide {
 };
 
 // Adds the nodes of both sides with their details. `golden` may have no run; `comparison` may be
-// null: then nodes pair by name and there are no levels.
+// null: then nodes pair by name and there are no levels. `by_hand`: names of nodes that a person
+// paired, which are told by a flag.
 void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
-               PlaceBuilder& place);
+               const match::TextPairs& by_hand, PlaceBuilder& place);
 
 }  // namespace plumbline::view
 

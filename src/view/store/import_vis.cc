@@ -10,11 +10,13 @@
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/file/file.h"
 #include "base/text/json_members.h"
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "view/imported_place.h"
 #include "view/imported_values.h"
@@ -361,7 +363,8 @@ class VisImporter {
 
  private:
   Status AddPlace(const vis::GraphPlace& where, bool is_one_of_many) {
-    PL_TRY_ASSIGN(const ImportedPlace place, ReadPlace(source_, where));
+    PL_TRY_ASSIGN(ImportedPlace place, ReadPlace(source_, where));
+    if (options_.by_hand) PairByHand(options_.by_hand(place.step, place.rank), place);
     PlaceBuilder builder = writer_.Begin(place.step, place.rank);
     const size_t at = place_facts_.size();  // as the writer will number it
     for (const bool is_golden : {false, true}) PL_TRY(AddSide(place, is_golden, at, builder));
@@ -375,6 +378,31 @@ class VisImporter {
     PL_TRY(AddPlaceFacts(place));
     TakeAnswer(place, label, added);
     return {};
+  }
+
+  // Nodes that have no counterpart in the file.
+  void PairByHand(const std::vector<std::pair<std::string, std::string>>& pairs,
+                  ImportedPlace& place) {
+    if (pairs.empty()) return;
+    std::unordered_map<std::string_view, size_t> targets, goldens;
+    for (size_t i = 0; i < place.target.size(); ++i) targets.emplace(place.target[i].row.name, i);
+    for (size_t i = 0; i < place.golden.size(); ++i) goldens.emplace(place.golden[i].row.name, i);
+    for (const ImportedNode& node : place.target) {
+      if (node.partner != kNowhere) goldens.erase(place.golden[node.partner].row.name);
+    }
+    size_t made = 0;
+    for (const auto& [target, golden] : pairs) {
+      const auto ours = targets.find(target), theirs = goldens.find(golden);
+      if (ours == targets.end() || theirs == goldens.end()) continue;
+      ImportedNode& node = place.target[ours->second];
+      if (node.partner != kNowhere) continue;
+      node.partner = theirs->second;
+      node.is_by_hand = place.golden[theirs->second].is_by_hand = true;
+      ++made;
+    }
+    if (made > 0) {
+      notes_.push_back(CountText(made, "pair") + " made by hand, of which the file says no level");
+    }
   }
 
   Status AddSide(const ImportedPlace& place, bool is_golden, size_t at, PlaceBuilder& builder) {
@@ -430,6 +458,7 @@ class VisImporter {
     record.stack = builder.AddStack(std::vector<std::string_view>(frames.begin(), frames.end()));
     if (!node.row.transfers.empty()) record.flags |= node_flag::kCommunicates;
     if (maker.is_merged()) record.flags |= node_flag::kMerged;
+    if (node.is_by_hand) record.flags |= node_flag::kByHand;
     if (is_golden || node.partner == kNowhere) return record;
     const ValueErrors errors = ErrorsOf(maker.values());
     record.error = static_cast<float>(errors.of_outputs);

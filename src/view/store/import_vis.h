@@ -9,6 +9,7 @@
 #include <string>
 
 #include "plumbline/result.h"
+#include "view/store/build_store.h"
 
 namespace plumbline::view {
 
@@ -17,6 +18,8 @@ struct ImportOptions {
   std::function<void(uint64_t done, uint64_t all)> progress{};
   // Set by another thread to stop the work; null: it cannot be stopped.
   const std::atomic<bool>* is_cancelled = nullptr;
+  // What a person paired of a rank. The file says no level of such a pair, and none is made up.
+  HandPairs by_hand{};
 };
 
 // Writes the store to `store_path` atomically; nothing is left when it fails, and the file is only

@@ -1,10 +1,12 @@
 // Takes along what is shown: the view as a picture, the hits as a table, the result as a file.
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "./dialogs";
+import { kindOf } from "../dataset_kind";
 import type { Session } from "../session";
 import type { State } from "../state";
+import { tableQuestion } from "../table_answers";
 import type { Say } from "../texts";
-import type { ExportFormat, Job } from "../types";
+import type { DatasetKind, ExportFormat, Job } from "../types";
 import type { Picture } from "../view";
 
 interface ExportProps {
@@ -15,7 +17,9 @@ interface ExportProps {
   readonly onClose: () => void;
 }
 
-const FORMATS: readonly ExportFormat[] = ["csv", "xlsx", "html", "vis", "vis.db"];
+const FORMATS: Readonly<Record<DatasetKind, readonly ExportFormat[]>> = {
+  graph: ["csv", "xlsx", "html", "vis", "vis.db"], table: ["csv", "xlsx"], trend: [],
+};
 
 // Hands data over as a file.
 export function save(name: string, data: Blob): void {
@@ -32,6 +36,7 @@ export function ExportDialog(props: ExportProps) {
   const [fault, setFault] = useState("");
   const picture = props.picture();
   const { api } = session;
+  const kind = kindOf(session.meta);
   const refresh = async (): Promise<void> => {
     const got = await api.jobs();
     if (got.ok) setJobs(got.value);
@@ -41,7 +46,7 @@ export function ExportDialog(props: ExportProps) {
     return api.watch("jobs", () => void refresh());
   }, [api]);
   const start = async (format: ExportFormat): Promise<void> => {
-    const got = await api.export(session.dataset, format, state.q, session.place);
+    const got = await api.export(session.dataset, format, kind === "table" ? tableQuestion(state) : { q: state.q, place: session.place });
     if (got.ok) await refresh();
     else setFault(got.error.message);
   };
@@ -60,7 +65,7 @@ export function ExportDialog(props: ExportProps) {
         </p>
         <h3>{say("export.result")}</h3>
         <p>
-          {FORMATS.map((format) => <><button key={format} disabled={!api.isServed} onClick={() => void start(format)}>{format.toUpperCase()}</button>{" "}</>)}
+          {FORMATS[kind].map((format) => <><button key={format} disabled={!api.isServed} onClick={() => void start(format)}>{format.toUpperCase()}</button>{" "}</>)}
           {!api.isServed && <span class="dim">{say("export.only-served")}</span>}
         </p>
         {state.q !== "" && <p class="dim">{say("export.query", state.q)}</p>}

@@ -272,7 +272,7 @@ export class FileDataset implements LocalDataset {
     const places = this.parts.map((_, place) => this.#placeInfo(place));
     return {
       etag: "file",
-      kind: "compare",
+      kind: part?.isAlone === true ? "build" : "compare",
       mode: part?.data.header.mode ?? "",
       target: overview?.target ?? part?.data.header.target ?? "",
       golden: overview?.golden ?? part?.data.header.golden ?? "",
@@ -298,9 +298,9 @@ export class FileDataset implements LocalDataset {
       step: data.step ?? 0,
       rank: data.rank ?? (this.parts.length > 1 && data.step === null ? place : 0),
       target_root: target.count > 0 ? this.#id(place, "target", 0) : NONE,
-      golden_root: golden.count > 0 ? this.#id(place, "golden", 0) : NONE,
+      golden_root: golden.count > 0 && !part.isAlone ? this.#id(place, "golden", 0) : NONE,
       nodes: target.count,
-      golden_nodes: golden.count,
+      golden_nodes: part.isAlone ? 0 : golden.count,
       micro_steps: tree.micro_steps,
       counts: tree.counts,
       overflows: { medium: 0, high: 0, critical: 0 },
@@ -312,9 +312,10 @@ export class FileDataset implements LocalDataset {
   // The place of the answer and the call there, as far as the page has it.
   #firstWrong(): FirstWrong | null {
     const { overview } = this.head;
-    const answer: FirstCall | null = overview ? overview.first_wrong_call : (this.parts[0]?.data.header.first_wrong_call ?? null);
+    const named = this.parts.findIndex(({ data }) => data.header.first_wrong_call !== null);
+    const answer: FirstCall | null = overview ? overview.first_wrong_call : (this.parts[named]?.data.header.first_wrong_call ?? null);
     if (!answer) return null;
-    const place = Math.max(0, overview?.first_wrong_call ? this.placeOfRank(overview.first_wrong_call) : 0);
+    const place = Math.max(0, overview?.first_wrong_call ? this.placeOfRank(overview.first_wrong_call) : named);
     const part = this.parts[place];
     const call = part ? callNamed(part, answer.name) : NONE;
     const { name, what, item, cause, cause_text, confidence, stack_line, stack, module_path } = answer;

@@ -94,6 +94,10 @@ export class Part {
     this.#judge();
   }
 
+  // Of one recording there is nothing to compare with.
+  get isAlone(): boolean {
+    return this.data.header.golden === "";
+  }
   get callCount(): number {
     return this.calls.numbers.length;
   }
@@ -150,6 +154,7 @@ export class Part {
   #judge(): void {
     const { target, golden } = this;
     const own = (side: SideNodes, node: number): Level => {
+      if (this.isAlone) return "none";
       if (side.data.partners[node] === NONE) return node === 0 ? "none" : "unmatched";
       return LEVELS[side.data.levels[node] ?? NONE] ?? "none";
     };

@@ -10,6 +10,7 @@ import { Choose, keep, type ViewProps } from "../parts/kit";
 import type { Say } from "../texts";
 import type { Level, Meta, Place } from "../types";
 import { LevelKeys } from "./level_keys";
+import { ParallelLayout, sizesOf } from "./parallel_layout";
 
 export function placeLevel({ counts }: Place): Level {
   if (counts.error > 0) return "error";
@@ -61,18 +62,14 @@ function oneStep(meta: Meta, step: number, across: number, label: (rank: number)
   };
 }
 
-const size = (text: string | undefined, fact: unknown): number => {
-  const known = Number(text ?? fact ?? 0);
-  return Number.isInteger(known) && known > 0 ? known : 0;
-};
-
-export function RanksView({ context, state }: ViewProps) {
+export function RanksView(props: ViewProps) {
+  const { context, state } = props;
   const { say, session } = context;
   const { meta } = session;
   const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
   const world = Math.max(-1, ...meta.ranks) + 1;
-  const tp = size(state.extra["tp"], meta.facts["tp"]);
-  const pp = size(state.extra["pp"], meta.facts["pp"]);
+  const sizes = sizesOf(props, world);
+  const { tp, pp } = sizes;
   const label = (rank: number): string => {
     const at = parallelPlace(rank, world, tp, pp);
     return at ? `${rank}  TP ${at.tp} DP ${at.dp} PP ${at.pp}` : `rank ${rank}`;
@@ -82,19 +79,12 @@ export function RanksView({ context, state }: ViewProps) {
   const grid = isMap ? oneStep(meta, step, tp > 1 && world % tp === 0 ? tp : RANKS_IN_ROW, label) : allSteps(meta, label);
   const firstPlace = meta.first ? meta.places[meta.first.place] : undefined;
   const isFirst = (place: Place | undefined): boolean => place !== undefined && place === firstPlace;
-  const number = (key: "tp" | "pp", value: number) => (
-    <label class="field">{key.toUpperCase()}{" "}
-      <input type="number" min={0} max={world} value={value === 0 ? "" : value}
-        onChange={(event) => keep(context, state, { [key]: event.currentTarget.value })} />
-    </label>
-  );
   const isOdd = tp > 0 && pp > 0 && parallelPlace(0, world, tp, pp) === null;
   return (
     <>
       <div class="bar-of-fields">
         <Choose label={say("value.side")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
           choices={[{ key: "steps", text: say("ranks.steps") }, { key: "ranks", text: say("ranks.one-step", step) }]} />
-        {number("tp", tp)}{number("pp", pp)}
         <span class="quiet">{isOdd ? say("ranks.odd", world) : say("ranks.hint")}</span>
       </div>
       <HeatMap title={say(isMap ? "ranks.one-step" : "ranks.title", step)} say={say} rows={grid.rows} columns={grid.columns} cursor={cursor} move={setCursor}
@@ -118,6 +108,7 @@ export function RanksView({ context, state }: ViewProps) {
           const place = grid.at(cell);
           if (place) context.go({ view: "graph", step: place.step, rank: place.rank, ...(place.first === "" ? {} : { node: place.first, side: "target" }) });
         }} />
+      <ParallelLayout {...props} sizes={sizes} />
       <LevelKeys say={say} extra={`▶ ${say("flag.first")}`} />
     </>
   );

@@ -86,7 +86,7 @@ export function StructureView({ context, state }: ViewProps) {
     if (got.ok) setMapping(got.value);
   };
 
-  // A pair by hand stands beside the result, which keeps its verdicts.
+  // Also until the result is made anew with it.
   const byHand = ({ target, golden }: StructureRow): string | undefined =>
     matches?.pairs.find((pair) => pair[0] === target?.name)?.[1] ?? matches?.pairs.find((pair) => pair[1] === golden?.name)?.[0];
   const name = (row: NodeRow | null, depth: number) => row

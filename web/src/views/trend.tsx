@@ -1,6 +1,7 @@
 // Statistics over steps: of a trend database as a heat map, lines and alerts; of a graph, the selected
 // value's.
 import { useMemo, useRef, useState } from "preact/hooks";
+import { kindOf } from "../dataset_kind";
 import { formatCount, formatError, formatNumber, formatShort } from "../format";
 import { GAP, numberColour, type Ramp } from "../parts/colours";
 import { HeatMap, Legend, type Cell } from "../parts/heat_map";
@@ -13,9 +14,11 @@ import { success, type Failure, type Result } from "../result";
 import { NO_STATE } from "../state";
 import * as t from "../trend_answers";
 import { NodeTrend } from "./node_trend";
+import { ParallelLayout, sizesOf } from "./parallel_layout";
 
 const TILE = 200;
 const DIMENSIONS = ["module", "step", "rank"] as const;
+const SECTIONS = ["lines", "alerts", "layout"] as const;
 const SCALES = ["symlog", "log", "linear", "sigma"] as const;
 
 type AskTile = (x: number, y: number) => Promise<Result<t.Heat>>;
@@ -86,7 +89,7 @@ class Tiles {
 }
 
 export function TrendView(props: ViewProps) {
-  return t.isTrend(props.context.session.meta) ? <Database {...props} /> : <NodeTrend {...props} />;
+  return kindOf(props.context.session.meta) === "trend" ? <Database {...props} /> : <NodeTrend {...props} />;
 }
 
 function Database(props: ViewProps) {
@@ -161,7 +164,8 @@ function Charts(props: ChartProps) {
     return true;
   };
   const nodeOf = (target: t.Target): string => t.nodeName(target, chosen.metric);
-  const section = state.extra["show"] === "alerts" ? "alerts" : "lines";
+  const section = SECTIONS.find((key) => key === state.extra["show"]) ?? "lines";
+  const world = Math.max(-1, ...meta.ranks) + 1;
   return (
     <>
       <Choices {...props} chosen={chosen} others={others.filter(({ id, kind }) => kind === "trend" && id !== context.session.dataset)} />
@@ -189,10 +193,11 @@ function Charts(props: ChartProps) {
         </p>
       </div>
       <Tabs label={say("trend.sections")} value={section} choose={(show) => keep(context, state, { show })}
-        choices={[{ key: "lines", text: say("trend.lines") }, { key: "alerts", text: say("trend.alerts") }]} />
+        choices={SECTIONS.map((key) => ({ key, text: say(`trend.${key}`) }))} />
       <div class="section" role="tabpanel" aria-label={say(`trend.${section}`)}>
-        {section === "lines" ? <Lines {...props} chosen={chosen} openNode={openNode} />
-          : <Alerts {...props} chosen={chosen} open={(alert) => addLine(alert.target, alert.rank)} openNode={openNode} />}
+        {section === "layout" && <ParallelLayout {...props} sizes={sizesOf(props, world)} />}
+        {section === "lines" && <Lines {...props} chosen={chosen} openNode={openNode} />}
+        {section === "alerts" && <Alerts {...props} chosen={chosen} open={(alert) => addLine(alert.target, alert.rank)} openNode={openNode} />}
       </div>
     </>
   );
