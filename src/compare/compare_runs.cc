@@ -91,7 +91,7 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
       Run run, Run::Open(path, {.salvage = options.salvage, .defer_stacks = true, .keep = expand}));
   PL_TRY(std::move(expanded));
   const uint64_t dropped =
-      KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
+      KeepLastOfEach(calls, [](const CallItems& call) { return call.name.view(); });
   return Side{std::move(run), std::move(calls), dropped};
 }
 
@@ -216,7 +216,6 @@ struct compare::RunPair::Impl {
 
   // Keeps the items alone, which the rows refer to: the names around them take as much as a third.
   void DropCalls() {
-    if (comparison.items != nullptr) return;
     comparison.items = KeepItems(target.calls, golden.calls);
     target.calls = {};
     golden.calls = {};
@@ -317,6 +316,7 @@ Result<compare::RunPair> compare::RunPair::Load(const std::string& target_path,
   RunWithThreads(options.threads, [&] { paired = impl->Pair(); });
   PL_TRY(std::move(paired));
   impl->Measure();
+  impl->DropCalls();
   return RunPair(std::move(impl));
 }
 
@@ -402,7 +402,6 @@ Status compare::RunPair::Explain() {
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
   WarnOfUnlikeRuns(target, golden, comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
-  impl_->DropCalls();
   return impl_->watch->Check();
 }
 
@@ -412,7 +411,6 @@ const Run& compare::RunPair::golden() const { return impl_->golden.run; }
 const Comparison& compare::RunPair::comparison() const { return impl_->comparison; }
 
 Comparison compare::RunPair::Take() && {
-  impl_->DropCalls();
   Comparison comparison = std::move(impl_->comparison);
   Unload(std::move(impl_->target), std::move(impl_->golden), impl_->options);
   return comparison;
