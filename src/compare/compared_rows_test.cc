@@ -312,9 +312,9 @@ TEST_F(DefaultArgumentTest, CallsOfOneSideBesideItMayStandForTheArgument) {
   EXPECT_EQ(comparison.counts.unmatched_golden, 1u);
   const auto& calls = comparison.calls;
   EXPECT_EQ(std::ranges::count_if(calls,
-                                   [](const ComparedCall& call) {
-                                     return call.unmatched_reason == "structure-differs";
-                                   }),
+                                  [](const ComparedCall& call) {
+                                    return call.unmatched_reason == "structure-differs";
+                                  }),
             2);
 }
 
