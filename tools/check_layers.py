@@ -70,11 +70,12 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "record.h": ("result.h", "tensor.h"),
     "reference_api.h": (),
     "shared_value.h": (),
+    "recorded.h": ("shared_value.h",),
     "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),
     "detection_limit.h": (),
     "compare.h": ("result.h", "tensor.h", "record.h", "run.h", "compare_options.h",
-                  "detection_limit.h", "shared_value.h"),
+                  "detection_limit.h", "recorded.h", "shared_value.h"),
     "c_api.h": (),
 }
 SOURCE_SUFFIXES = {".h", ".cc", ".inl", ".c"}

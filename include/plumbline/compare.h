@@ -18,6 +18,7 @@
 
 #include "plumbline/compare_options.h"
 #include "plumbline/detection_limit.h"
+#include "plumbline/recorded.h"
 #include "plumbline/run.h"
 #include "plumbline/shared_value.h"
 
@@ -54,29 +55,26 @@ std::string_view AbsentName(Absent reason);
 // A number, or the reason why there is none.
 using Metric = std::variant<double, Absent>;
 
-// A recorded statistic or scalar argument: null, truth value, exact integer, double, or the text
-// Python's str() gives for anything else.
-using Recorded = std::variant<std::monostate, bool, int64_t, double, Text>;
-
 // What a row is to its call. Keyword arguments are inputs. A buffer is what the call left in it.
 enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kBuffer, kParameterGrad };
 
 // One side of a row: one input, parameter, output or gradient of a call.
 struct Item {
   Text name;  // "Functional.linear.0.forward.input.0"
+  [[no_unique_address]] RecordedStatistics statistics;
   ItemRole role = ItemRole::kInput;
   bool is_tensor = false;
   bool has_recorded_digest = false;
-  std::optional<bool> requires_grad;   // of tensors, where recorded
-  std::optional<Text> dtype;           // "torch.float32", "<class 'int'>"; none: a null value
-  std::optional<Text> shape_text;      // "[2, 8]"; "[]" for scalars
-  Shared<Shape> shape;                 // of tensors
-  std::array<Recorded, 4> statistics;  // max, min, mean, norm; of scalars four times the value
+  std::optional<bool> requires_grad;  // of tensors, where recorded
+  OptionalText dtype;                 // "torch.float32", "<class 'int'>"; none: a null value
+  OptionalText shape_text;            // "[2, 8]"; "[]" for scalars
+  Shared<Shape> shape;                // of tensors
   // Max and min without NaN and infinities, if recorded.
   Shared<std::array<Recorded, 2>> finite_extremes;
   Text digest;     // recorded, or CRC-32 of the value's text for scalars
   Text data_name;  // file in dump_tensor_data; empty: none
 };
+static_assert(sizeof(Item) <= 96, "a long comparison has millions");
 
 // Real-data metrics of a pair of tensors (docs/reference/metrics.md).
 struct TensorMetrics {
@@ -130,21 +128,18 @@ struct ComparedRow {
 
 // One pair of calls, or a call without counterpart.
 struct ComparedCall {
-  std::string target_name, golden_name;  // one may be empty
+  Text target_name, golden_name;  // one may be empty
   uint32_t first_row = 0, row_count = 0;
   Verdict verdict = Verdict::kNotComparable;  // worst of its outputs
-  std::string
-      unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
+  Text unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
   // Where shapes, dtypes or arguments differ; empty when only a null value is missing.
-  std::string unmatched_detail;
+  Text unmatched_detail;
   // How a pair with unlike names was found: "renumbered", "unwrapped", "renamed", "fuzzy",
   // "mapped" (docs/reference/compare.md, "Pairs"). Empty: by name.
-  std::string pairing{};
+  Text pairing{};
 
   [[nodiscard]] bool paired() const { return unmatched_reason.empty(); }
-  [[nodiscard]] const std::string& name() const {
-    return target_name.empty() ? golden_name : target_name;
-  }
+  [[nodiscard]] const Text& name() const { return target_name.empty() ? golden_name : target_name; }
 };
 
 // The answer to "where did it go wrong first".

@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -48,8 +49,8 @@ class Text {
   operator std::string_view() const { return view(); }          // NOLINT: implicit by design
   operator std::string() const { return std::string(view()); }  // NOLINT
 
-  [[nodiscard]] bool empty() const { return body_ == nullptr; }
-  [[nodiscard]] size_t size() const { return view().size(); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] size_t size() const { return body_ == nullptr ? 0 : body_->size; }
   [[nodiscard]] char operator[](size_t i) const { return view()[i]; }
   [[nodiscard]] char front() const { return view().front(); }
   [[nodiscard]] char back() const { return view().back(); }
@@ -86,6 +87,7 @@ class Text {
   }
 
  private:
+  friend class OptionalText;
   struct Body {  // the characters follow it
     std::atomic<uint32_t> references;
     uint32_t size;
@@ -96,6 +98,39 @@ class Text {
 };
 // For fmt, which finds it by argument.
 inline std::string_view format_as(const Text& text) { return text.view(); }
+
+// Nothing or a text, in the bytes of a text; as std::optional<Text>.
+class OptionalText {
+ public:
+  OptionalText() = default;
+  OptionalText(std::nullopt_t) {}  // NOLINT: implicit, as for std::optional
+  template <class T>
+  requires(!std::same_as<std::remove_cvref_t<T>, OptionalText> &&
+           std::constructible_from<Text, T&&>) OptionalText(T&& text)  // NOLINT: implicit by design
+      : text_(std::forward<T>(text)) {
+    if (text_.body_ == nullptr) text_ = EmptyText();
+  }
+
+  [[nodiscard]] bool has_value() const { return text_.body_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  const Text& operator*() const { return text_; }
+  const Text* operator->() const { return &text_; }
+  [[nodiscard]] Text value_or(const Text& other) const { return has_value() ? text_ : other; }
+
+  friend bool operator==(const OptionalText& a, const OptionalText& b) {
+    return a.has_value() == b.has_value() && a.text_ == b.text_;
+  }
+  template <class T>
+  requires std::convertible_to<const T&, std::string_view>
+  friend bool operator==(const OptionalText& a, const T& b) {
+    return a.has_value() && a.text_.view() == std::string_view(b);
+  }
+
+ private:
+  static const Text& EmptyText();  // a text of no characters that is there
+
+  Text text_;
+};
 
 // An immutable T. Default-constructed it stands for T().
 template <class T>

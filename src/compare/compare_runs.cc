@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -68,10 +69,33 @@ enum class Keep : uint8_t {
   kNames,  // of all, and the arguments of those that communicate
 };
 
+// Names that both recordings have, as one text: two texts for nearly every name would be a good
+// part of the memory. The sides are read at once, so a name is soon met again; one that was
+// forgotten meanwhile is shared by BuildRows(). Thread-safe.
+class SharedNames {
+ public:
+  void Share(Text& name) {
+    if (name.empty()) return;
+    const size_t hash = std::hash<std::string_view>()(name);
+    const std::lock_guard lock(locks_[hash % kLocks]);
+    Text& known = names_[hash % kNames];
+    if (known == name) {
+      name = known;
+    } else {
+      known = name;
+    }
+  }
+
+ private:
+  static constexpr size_t kLocks = 64, kNames = size_t{1} << 18;  // a lock is one place's alone
+  std::array<std::mutex, kLocks> locks_;
+  std::vector<Text> names_ = std::vector<Text>(kNames);
+};
+
 // Entries are expanded while they are read: a list of all of them, with their argument trees, would
 // need several times the memory of the items.
 Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& options,
-                      const std::function<void(const Call&)>& see) {
+                      const std::function<void(const Call&)>& see, SharedNames& names) {
   std::vector<CallItems> calls;
   match::Expander expander;
   Status expanded;
@@ -80,6 +104,8 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
     Result<CallItems> items = header.holds_saves() ? expander.ExpandSave(call)
                                                    : expander.ExpandCall(call, !header.of_graphs);
     if (items) {
+      names.Share(items->name);
+      for (Item& item : items->items) names.Share(item.name);
       calls.push_back(std::move(*items));
     } else if (expanded) {
       expanded = items.error();
@@ -91,7 +117,7 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
       Run run, Run::Open(path, {.salvage = options.salvage, .defer_stacks = true, .keep = expand}));
   PL_TRY(std::move(expanded));
   const uint64_t dropped =
-      KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
+      KeepLastOfEach(calls, [](const CallItems& call) { return call.name.view(); });
   return Side{std::move(run), std::move(calls), dropped};
 }
 
@@ -216,7 +242,6 @@ struct compare::RunPair::Impl {
 
   // Keeps the items alone, which the rows refer to: the names around them take as much as a third.
   void DropCalls() {
-    if (comparison.items != nullptr) return;
     comparison.items = KeepItems(target.calls, golden.calls);
     target.calls = {};
     golden.calls = {};
@@ -306,8 +331,10 @@ Result<compare::RunPair> compare::RunPair::Load(const std::string& target_path,
     see_golden = [&](const Call& call) { pairing.see(call, false); };
   }
   RunWithThreads(options.threads, [&] {
-    RunBoth([&] { loaded_target = LoadSide(target_path, keep, options, see_target); },
-            [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options, see_golden); });
+    SharedNames names;
+    RunBoth(
+        [&] { loaded_target = LoadSide(target_path, keep, options, see_target, names); },
+        [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options, see_golden, names); });
   });
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
@@ -317,6 +344,7 @@ Result<compare::RunPair> compare::RunPair::Load(const std::string& target_path,
   RunWithThreads(options.threads, [&] { paired = impl->Pair(); });
   PL_TRY(std::move(paired));
   impl->Measure();
+  impl->DropCalls();
   return RunPair(std::move(impl));
 }
 
@@ -402,7 +430,6 @@ Status compare::RunPair::Explain() {
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
   WarnOfUnlikeRuns(target, golden, comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
-  impl_->DropCalls();
   return impl_->watch->Check();
 }
 
@@ -412,7 +439,6 @@ const Run& compare::RunPair::golden() const { return impl_->golden.run; }
 const Comparison& compare::RunPair::comparison() const { return impl_->comparison; }
 
 Comparison compare::RunPair::Take() && {
-  impl_->DropCalls();
   Comparison comparison = std::move(impl_->comparison);
   Unload(std::move(impl_->target), std::move(impl_->golden), impl_->options);
   return comparison;

@@ -55,6 +55,7 @@ class Builder {
     CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_[pair.golden];
     if (target != nullptr) call.target_name = target->name;
     if (golden != nullptr) call.golden_name = golden->name;
+    if (call.golden_name == call.target_name) call.golden_name = call.target_name;
     if (call.paired()) call.pairing = pair.rule;
     // A mapping may lead several rows to one item, on several threads.
     const bool in_order = pair.links.empty();

@@ -381,7 +381,7 @@ std::string EquivalentCallsText(const Run& target, const Run& golden,
   for (const ComparedCall& call : comparison.calls) {
     if (call.unmatched_reason != verdict::kEquivalent) continue;
     for (const bool of_target : {true, false}) {
-      const std::string& name = measure::NameOn(call, of_target);
+      const Text& name = measure::NameOn(call, of_target);
       if (name.empty()) continue;
       const std::vector<std::string>& stack = (of_target ? target : golden).StackOf(name);
       if (std::any_of(stack.begin(), stack.end(), IsOfOptimizer)) {

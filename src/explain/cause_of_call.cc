@@ -356,8 +356,8 @@ class CauseFinder {
       if (!made.golden || made.golden->role != ItemRole::kOutput) continue;
       if (!verdict::HasSameContents(*made.golden, *row.golden)) continue;
       if (!verdict::MayMake(comparison_, made.call, row, /*of_target=*/false)) continue;
-      const std::string& golden_call = comparison_.calls[made.call].golden_name;
-      const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      const Text& golden_call = comparison_.calls[made.call].golden_name;
+      const Text& target_call = comparison_.calls[target_source.call].target_name;
       if (IsShareOf(made.call, *row.target)) {
         return Cause{"not-reduced",
                      fmt::format("golden's value is the result of {}, the target's is this rank's "

@@ -92,7 +92,7 @@ std::string ModuleOfGradients(const std::string& name) {
 std::vector<std::string> NamesAround(const Comparison& comparison, const ComparedCall& call) {
   std::vector<std::string> names;
   const std::string module = ModuleOfGradients(call.name());
-  AddName(module.empty() ? call.name() : module, names);
+  AddName(module.empty() ? std::string(call.name()) : module, names);
   AddName(verdict::ForwardNameOf(call.name()), names);
   AddProducers(comparison, call, names);
   return names;

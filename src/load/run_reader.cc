@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -115,15 +116,17 @@ struct Run::Impl {
   std::string dump_json_path;
   std::string tensor_directory;
   dump_json::DumpFile dump;
-  dump_json::StackTable stacks;
   dump_json::ConstructTable parents;
-  NameTable stack_index;                       // rows of `stacks`
-  NameTable parent_index;                      // rows of `parents`
-  std::vector<std::string> graph_directories;  // of a static-graph dump
-  std::string stack_path;                      // not read yet; empty: nothing is left to be read
+  NameTable parent_index;                                // rows of `parents`
+  std::vector<Shared<std::vector<std::string>>> stacks;  // of each row of `parents`
+  dump_json::StackTable other_stacks;                    // of calls that stand in none
+  NameTable other_index;                                 // rows of `other_stacks`
+  std::vector<std::string> graph_directories;            // of a static-graph dump
+  std::string stack_path;  // not read yet; empty: nothing is left to be read
   std::once_flag stacks_read;
 
   void ReadStacks();
+  [[nodiscard]] std::optional<size_t> ParentRow(std::string_view name) const;
 };
 
 namespace {
@@ -159,9 +162,23 @@ NameTable IndexByName(const Table& table) {
 void Run::Impl::ReadStacks() {
   std::call_once(stacks_read, [this] {
     if (stack_path.empty()) return;
-    ReadSideFile(stack_path, dump_json::ReadStack, stacks, dump.loss);
-    stack_index = IndexByName(stacks);
+    dump_json::StackTable table;
+    ReadSideFile(stack_path, dump_json::ReadStack, table, dump.loss);
+    stacks.resize(parents.size());
+    // Nearly all names stand in both files: they are kept once.
+    for (auto& row : table) {
+      if (const auto at = ParentRow(row.first)) {
+        stacks[*at] = std::move(row.second);
+      } else {
+        other_stacks.push_back(std::move(row));
+      }
+    }
+    other_index = IndexByName(other_stacks);
   });
+}
+
+std::optional<size_t> Run::Impl::ParentRow(std::string_view name) const {
+  return parent_index.Find(name, NameIn(parents));
 }
 
 namespace {
@@ -263,13 +280,15 @@ const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
 const Shared<std::vector<std::string>>& Run::StackOf(std::string_view call_name) const {
   static const Shared<std::vector<std::string>> kUnknown;
   impl_->ReadStacks();
-  const auto found = impl_->stack_index.Find(call_name, NameIn(impl_->stacks));
-  return found ? impl_->stacks[*found].second : kUnknown;
+  const auto row = impl_->ParentRow(call_name);
+  if (row && *row < impl_->stacks.size()) return impl_->stacks[*row];
+  const auto other = impl_->other_index.Find(call_name, NameIn(impl_->other_stacks));
+  return other ? impl_->other_stacks[*other].second : kUnknown;
 }
 
 std::string_view Run::ParentOf(std::string_view call_name) const {
-  const auto found = impl_->parent_index.Find(call_name, NameIn(impl_->parents));
-  return found ? std::string_view(impl_->parents[*found].second) : std::string_view();
+  const auto row = impl_->ParentRow(call_name);
+  return row ? impl_->parents[*row].second.view() : std::string_view();
 }
 
 const std::vector<std::string>& Run::graph_directories() const { return impl_->graph_directories; }

@@ -228,7 +228,7 @@ std::string ContentOf(const Item& item) {
   const std::optional<double> min = NumberOf(item.statistics[1]);
   if (!max || !min || *max == *min) return {};
   std::string text;
-  for (const Recorded& each : item.statistics) {
+  for (const Recorded& each : item.statistics.array()) {
     const double number = NumberOf(each).value_or(0);
     text += std::to_string(std::bit_cast<uint64_t>(number)) + ' ';
   }

@@ -163,15 +163,6 @@ Recorded ToRecorded(const Statistic& statistic) {
   return std::visit([](const auto& v) { return Recorded(v); }, statistic);
 }
 
-// The same in place, where it is a number as nearly all are.
-void SetRecorded(const Statistic& statistic, Recorded& out) {
-  if (const auto* real = std::get_if<double>(&statistic)) {
-    out.emplace<double>(*real);
-  } else {
-    out = ToRecorded(statistic);
-  }
-}
-
 Recorded ToRecorded(const Value& value) {
   if (value.is_null()) return {};
   if (const auto* v = value.As<bool>()) return *v;
@@ -254,7 +245,7 @@ class Walker {
     item.requires_grad = tensor.requires_grad;
     const Statistic* const statistics[] = {&tensor.max, &tensor.min, &tensor.mean, &tensor.norm};
     for (size_t i = 0; i < item.statistics.size(); ++i) {
-      SetRecorded(*statistics[i], item.statistics[i]);
+      item.statistics[i] = ToRecorded(*statistics[i]);
     }
     if (tensor.max_finite || tensor.min_finite) {
       item.finite_extremes =
@@ -392,7 +383,7 @@ void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b) {
     for (CallItems& entry : *side) {
       if (!is_marked(entry)) continue;
       const size_t at = entry.name.size() - kMark.size();
-      entry.name.erase(at);
+      entry.name = entry.name.substr(0, at);
       for (Item& item : entry.items) {
         std::string name = item.name;
         item.name = name.erase(at, kMark.size());

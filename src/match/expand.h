@@ -32,17 +32,17 @@ std::string ListText(const std::vector<std::string>& texts);
 // The items of one call in row order: inputs and keyword arguments, parameters, outputs,
 // parameter gradients; within a group the order of the file. A plain value.
 struct CallItems {
-  std::string name;
+  Text name;
   CallKind kind = CallKind::kOther;
   bool recomputed = false;  // activation checkpointing ran the call a second time
   std::vector<Item> items;
   // Set by mapping files on the target's side: the name to look for in the golden recording, and of
   // each item the part behind that name (kNoPart: the item has no counterpart). Empty: no mapping.
-  std::string mapped_name{};
+  Text mapped_name{};
   std::vector<std::string> mapped_parts{};
 
   static constexpr std::string_view kNoPart = "N/A";
-  [[nodiscard]] const std::string& key() const { return mapped_name.empty() ? name : mapped_name; }
+  [[nodiscard]] const Text& key() const { return mapped_name.empty() ? name : mapped_name; }
 };
 
 // The types and shapes that the tensors of one side have, each kept once. Not copyable;

@@ -96,7 +96,7 @@ TEST(Expand, SavedValuesAreNamedAfterTheirPlaces) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"x.0", "forward.0.a.0", "forward.0.a.1", "n.0", "none.0"}));
   EXPECT_EQ(expanded[0].items[0].data_name, "x.0.tensor..pt");
-  EXPECT_EQ(std::get<double>(expanded[2].items[0].statistics[0]), 2.5);
+  EXPECT_EQ(*expanded[2].items[0].statistics.As<double>(0), 2.5);
   EXPECT_FALSE(expanded[3].items[0].dtype);
 }
 
@@ -134,9 +134,9 @@ TEST(Expand, ScalarsHaveTypeTextAndDigestOfTheirValue) {
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(*items[0].dtype, "<class 'float'>");
   EXPECT_EQ(*items[0].shape_text, "[]");
-  EXPECT_EQ(items[0].statistics[3], Recorded(1e-5));
+  EXPECT_EQ(items[0].statistics.array()[3], Recorded(1e-5));
   EXPECT_EQ(items[0].digest, "effb4679");  // zlib.crc32(b"1e-05")
-  EXPECT_EQ(items[1].statistics[0], Recorded(false));
+  EXPECT_EQ(items[1].statistics.array()[0], Recorded(false));
   EXPECT_FALSE(items[2].dtype.has_value());
 }
 
@@ -154,7 +154,7 @@ TEST(Expand, SpecialTypes) {
   EXPECT_EQ(*items[0].shape_text, "[2, 3]");
   EXPECT_EQ(*items[1].shape_text, "(3,)");
   EXPECT_EQ(*items[2].dtype, "ellipsis");
-  EXPECT_EQ(items[3].statistics[0], Recorded(std::string("[0]")));
+  EXPECT_EQ(items[3].statistics.array()[0], Recorded(std::string("[0]")));
   EXPECT_EQ(items[3].digest, "00000000");
 }
 

@@ -177,7 +177,7 @@ namespace {
 constexpr std::string_view kKeyword = "kwargs.";
 constexpr std::string_view kInput = "input.";
 
-std::string_view TextOr(const std::optional<Text>& text) {
+std::string_view TextOr(const OptionalText& text) {
   return text ? std::string_view(*text) : std::string_view("None");
 }
 
@@ -509,8 +509,7 @@ std::string ArgumentsOf(const CallItems& call) {
   return text;
 }
 
-bool DTypesAgree(const std::optional<Text>& target, const std::optional<Text>& golden,
-                 const ItemRules& rules) {
+bool DTypesAgree(const OptionalText& target, const OptionalText& golden, const ItemRules& rules) {
   if (target == golden) return true;
   return target && golden && DTypeClass(*target, rules) == DTypeClass(*golden, rules);
 }

@@ -83,7 +83,7 @@ std::string ArgumentsOf(const CallItems& call);
 
 // Dtype texts that may stand against each other: one type in any framework's spelling, or both
 // among float16, bfloat16 and float32.
-bool DTypesAgree(const std::optional<Text>& target, const std::optional<Text>& golden,
+bool DTypesAgree(const OptionalText& target, const OptionalText& golden,
                  const ItemRules& rules = {});
 
 }  // namespace plumbline::match

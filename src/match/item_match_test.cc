@@ -156,7 +156,7 @@ TEST(ItemMatch, PythonNumbersAreOneType) {
 TEST(ItemMatch, NullsAtTheEndKeepNothingApartBetweenFrameworks) {
   constexpr ItemRules kAcross{.by_kind = true};
   CallItems target = CallOf("A", {{"output.0"}, {"output.1"}});
-  target.items[1].dtype.reset();
+  target.items[1].dtype = std::nullopt;
   const CallItems golden = CallOf("B", {{"output.0"}});
   EXPECT_TRUE(MatchItems(target, golden).mismatch);
   const ItemMatch match = MatchItems(target, golden, kAcross);

@@ -221,8 +221,9 @@ std::string MappedPart(std::string_view part, const ApiRule& rule) {
 }
 
 void ApplyRule(const ApiRule& rule, CallItems& call) {
-  call.mapped_name = call.name;
-  ReplaceFirst(call.mapped_name, rule.target, rule.golden);
+  std::string name = call.name;
+  ReplaceFirst(name, rule.target, rule.golden);
+  call.mapped_name = name;
   for (const Item& item : call.items) {
     call.mapped_parts.push_back(
         MappedPart(ItemPart(item.name, call.name).value_or(item.name), rule));

@@ -248,8 +248,8 @@ TEST(DataMatch, NullsWithoutPlaceAreLeftOutBetweenFrameworks) {
   for (const bool across : {false, true}) {
     std::vector<CallItems> target = {CallWith("A", {"output.0", "output.1"})};
     std::vector<CallItems> golden = {CallWith("B", {"output.0", "output.2"})};
-    target[0].items[1].dtype.reset();
-    golden[0].items[1].dtype.reset();
+    target[0].items[1].dtype = std::nullopt;
+    golden[0].items[1].dtype = std::nullopt;
     std::vector<std::string> said;
     const TextPairs mapping = {{"A.output.0", "B.output.0"}};
     const MatchOptions options{.items = {.by_kind = across}};

@@ -27,8 +27,8 @@ struct CallPair {
   // the name is there, but the call is not the same; `detail` says where (empty when only nulls are
   // missing), `role` which part of the call it is and `counterpart` the call of that name.
   // kDefault: arguments of a paired call that the other side leaves to their defaults.
-  std::string reason;
-  std::string detail;
+  Text reason;
+  Text detail;
   std::optional<ItemRole> role;
   size_t counterpart = kNone;
   // How a pair of calls with unlike names was found: "renumbered" (the same call by order),

@@ -94,10 +94,10 @@ TEST(TrainingMatch, PiecesBecomeOneCall) {
   EXPECT_EQ(*items[0].shape, (Shape{5, 8}));
   EXPECT_EQ(*items[1].shape, (Shape{8, 8}));
   EXPECT_EQ(*items[2].shape, (Shape{5, 8}));
-  EXPECT_EQ(std::get<double>(items[2].statistics[0]), 7);
-  EXPECT_EQ(std::get<double>(items[2].statistics[1]), -7);
-  EXPECT_EQ(std::get<double>(items[2].statistics[2]), 0.5);
-  EXPECT_DOUBLE_EQ(std::get<double>(items[2].statistics[3]), std::sqrt(12.0));
+  EXPECT_EQ(*items[2].statistics.As<double>(0), 7);
+  EXPECT_EQ(*items[2].statistics.As<double>(1), -7);
+  EXPECT_EQ(*items[2].statistics.As<double>(2), 0.5);
+  EXPECT_DOUBLE_EQ(*items[2].statistics.As<double>(3), std::sqrt(12.0));
   EXPECT_EQ(found.shown_names[0].second,
             "Module.layers.0.attn.q_proj.Linear.forward.0;  "
             "Module.layers.0.attn.k_proj.Linear.forward.0;  "
@@ -174,7 +174,7 @@ TEST(TrainingMatch, WhatIsStillToBeAddedIsAdded) {
   ASSERT_EQ(found.pairs.size(), 3U);
   EXPECT_EQ(inference[0].items.size(), 1U);
   EXPECT_EQ(inference[0].items[0].data_name, "sum;0.pt;1.pt");
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(inference[0].items[0].statistics[0]));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(inference[0].items[0].statistics.array()[0]));
   EXPECT_EQ(inference[1].items[0].data_name, "0.pt");  // of a norm the first is the result
   EXPECT_EQ(found.pairs[2].reason, "no-target");
 }

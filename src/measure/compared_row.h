@@ -63,7 +63,7 @@ inline const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
 }
 
 // How the call is named on one of the sides; empty where that side has none.
-inline const std::string& NameOn(const ComparedCall& call, bool of_target) {
+inline const Text& NameOn(const ComparedCall& call, bool of_target) {
   return of_target ? call.target_name : call.golden_name;
 }
 

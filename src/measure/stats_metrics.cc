@@ -33,7 +33,7 @@ struct Counts {
 bool IsThere(const Recorded& value) { return !std::holds_alternative<std::monostate>(value); }
 
 void Count(const Slot<Item>& item, Counts& counts) {
-  if (!item || !item->is_tensor || std::ranges::none_of(item->statistics, IsThere)) return;
+  if (!item || !item->is_tensor || std::ranges::none_of(item->statistics.array(), IsThere)) return;
   for (size_t i = 0; i < kNames.size(); ++i) {
     const bool is_extreme = i < 2;
     if (IsThere(item->statistics[i])) {

@@ -116,14 +116,14 @@ bool IsEmpty(const Item& item) {
 
 // Elements are non-finite exactly if an extreme is: max and min of a tensor with NaN are NaN.
 bool HasStatistics(const Item& item) {
-  return std::any_of(item.statistics.begin(), item.statistics.end(), [](const Recorded& value) {
+  return std::ranges::any_of(item.statistics.array(), [](const Recorded& value) {
     return !std::holds_alternative<std::monostate>(value);
   });
 }
 
 // As Python compares them.
 std::optional<double> ScalarNumber(const Item& item) {
-  if (const auto* truth = std::get_if<bool>(&item.statistics[0])) return *truth ? 1 : 0;
+  if (const auto* truth = item.statistics.As<bool>(0)) return *truth ? 1 : 0;
   return NumberOf(item.statistics[0]);
 }
 
@@ -133,8 +133,8 @@ bool IsOneNumber(const Item& target, const Item& golden) {
   const std::optional<double> a = ScalarNumber(target);
   const std::optional<double> b = ScalarNumber(golden);
   if (!a || !b || *a != *b) return false;
-  const auto* x = std::get_if<int64_t>(&target.statistics[0]);
-  const auto* y = std::get_if<int64_t>(&golden.statistics[0]);
+  const auto* x = target.statistics.As<int64_t>(0);
+  const auto* y = golden.statistics.As<int64_t>(0);
   if (x != nullptr && y != nullptr) return *x == *y;
   if (x == nullptr && y == nullptr) return true;
   constexpr double kBeyondIntegers = 0x1p63;
@@ -161,7 +161,7 @@ Difference OfScalars(const Item& target, const Item& golden) {
 
 // Whether a statistic shows it; not all need be recorded.
 bool IsNonZero(const Item& item) {
-  return std::ranges::any_of(item.statistics, [](const Recorded& each) {
+  return std::ranges::any_of(item.statistics.array(), [](const Recorded& each) {
     const std::optional<double> number = NumberOf(each);
     return number && *number != 0;
   });
@@ -217,8 +217,8 @@ constexpr double kLeastError = 0x1p-63;  // relative, of two unequal int64
 
 bool DifferAsIntegers(const Item& target, const Item& golden) {
   for (size_t i = 0; i < target.statistics.size(); ++i) {
-    const auto* a = std::get_if<int64_t>(&target.statistics[i]);
-    const auto* b = std::get_if<int64_t>(&golden.statistics[i]);
+    const auto* a = target.statistics.As<int64_t>(i);
+    const auto* b = golden.statistics.As<int64_t>(i);
     if (a != nullptr && b != nullptr && *a != *b) return true;
   }
   return false;
@@ -228,7 +228,7 @@ bool DifferAsIntegers(const Item& target, const Item& golden) {
 bool HasTruthOfNumbers(const Item& item) {
   const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
   return dtype && InfoOf(*dtype).kind != DTypeKind::kBool &&
-         std::ranges::any_of(item.statistics, [](const Recorded& each) {
+         std::ranges::any_of(item.statistics.array(), [](const Recorded& each) {
            return std::holds_alternative<bool>(each);
          });
 }
@@ -251,8 +251,7 @@ bool SameClass(double a, double b) {
 
 // Both hold NaN or infinities: what the statistics say about them, and about the rest.
 Difference OfNonFinite(const Item& target, const Item& golden) {
-  auto a = target.statistics;
-  auto b = golden.statistics;
+  RecordedStatistics::Array a = target.statistics, b = golden.statistics;
   for (size_t i = 0; i < a.size(); ++i) {
     const std::optional<double> x = NumberOf(a[i]);
     const std::optional<double> y = NumberOf(b[i]);
@@ -287,7 +286,7 @@ Difference OfStatistics(const Item& target, const Item& golden, const PairContex
       return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}, {}};
     }
   }
-  auto aligned = target.statistics;
+  RecordedStatistics::Array aligned = target.statistics;
   if (context.reductions_differ && IsReducedAsFloat32(golden)) {
     for (size_t i = 0; i < aligned.size(); ++i) {
       if (DifferByFloat32Rounding(aligned[i], golden.statistics[i])) {

@@ -95,7 +95,7 @@ void AddNote(ComparedRow& row, std::string_view code, std::string_view text) {
 }
 
 void FillUnmatched(const Comparison& comparison, ComparedRow& row) {
-  const std::string& why = comparison.calls[row.call].unmatched_reason;
+  const Text& why = comparison.calls[row.call].unmatched_reason;
   row.result = comparison.mode == CompareMode::kTensor ? "None" : "N/A";
   if (!row.target) {
     AddNote(row, "no-target", "The target has no such call.");
@@ -419,10 +419,11 @@ std::string ExtractCommand(const Comparison& comparison) {
   if (!comparison.first_wrong_call || comparison.mode == CompareMode::kDigest) return {};
   if (comparison.of_saves || comparison.of_graphs()) return {};
   std::string name = comparison.first_wrong_call->name;
-  const bool is_api = name.starts_with("Functional.") || name.starts_with("Tensor.") ||
-                      name.starts_with("Torch.");
+  const bool is_api =
+      name.starts_with("Functional.") || name.starts_with("Tensor.") || name.starts_with("Torch.");
   if (!is_api || comparison.target_path.empty() || comparison.golden_path.empty()) return {};
-  const auto call = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  const auto call = std::ranges::find_if(
+      comparison.calls, [&](const ComparedCall& each) { return each.target_name == name; });
   // Of a call with another name on the other side, or none, there is nothing to expect.
   if (call == comparison.calls.end() || call->golden_name != name) return {};
   // MindSpore's calls have such names too.

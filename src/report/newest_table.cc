@@ -337,7 +337,7 @@ void Append(const std::array<std::string_view, count>& names, std::vector<std::s
   out.insert(out.end(), names.begin(), names.end());
 }
 
-std::string TextOr(const std::optional<Text>& text) {
+std::string TextOr(const OptionalText& text) {
   return text ? std::string(*text) : std::string(kNotAvailable);
 }
 

@@ -104,8 +104,9 @@ void AppendStatisticsOf(const Slot<Item>& item, std::string& out) {
     out += '0';
     return;
   }
-  const size_t count = item->is_tensor ? item->statistics.size() : 1;
-  const std::span statistics(item->statistics.data(), count);
+  const RecordedStatistics::Array all = item->statistics;
+  const size_t count = item->is_tensor ? all.size() : 1;
+  const std::span statistics(all.data(), count);
   const bool is_single = count > 1 && std::ranges::all_of(statistics, IsSingle);
   out += is_single ? "[\"f\"" : "[";
   for (const Recorded& recorded : statistics) {
@@ -390,8 +391,9 @@ class PartWriter {
     AppendIntegers(plan_.calls, object.Key("stacks"),
                    [&](uint32_t i) { return StackOf(i, frames, stacks); });
     AppendCallTexts(object.Key("unmatched"), texts, [](const ComparedCall& call) {
-      const std::string& detail = call.unmatched_detail;
-      return detail.empty() ? call.unmatched_reason : call.unmatched_reason + " (" + detail + ")";
+      const std::string reason = call.unmatched_reason;
+      const Text& detail = call.unmatched_detail;
+      return detail.empty() ? reason : reason + " (" + detail + ")";
     });
     AppendCallTexts(object.Key("pairings"), texts,
                     [](const ComparedCall& call) { return call.pairing; });
@@ -479,7 +481,7 @@ class PartWriter {
   }
 
   void AppendOneRow(const ComparedRow& row, std::string& out) {
-    const std::string& call = comparison_.calls[row.call].name();
+    const Text& call = comparison_.calls[row.call].name();
     const Item& item = row.item();
     out += "[" + std::to_string(place_of_call_[row.call]) + ",";
     const bool is_suffix = item.name.size() > call.size() && item.name.starts_with(call) &&

@@ -79,7 +79,7 @@ std::string FlipText(const Comparison& comparison) {
   if (first == comparison.rows.end()) return {};
   const auto note = std::ranges::find(first->notes, "flip", &Note::code);
   const auto others = std::ranges::count_if(comparison.rows, is_flip) - 1;
-  const std::string& name = comparison.calls[first->call].name();
+  const Text& name = comparison.calls[first->call].name();
   std::string text =
       fmt::format("{} in {}", note == first->notes.end() ? "flip" : note->text, name);
   if (others > 0) text += fmt::format(" and {} more", others);
@@ -113,7 +113,7 @@ uint64_t OtherDrops(const RunLoss& loss, uint64_t ways) {
 // The last call that one side recorded.
 std::string LastCallOf(const Comparison& comparison, bool of_target) {
   for (auto call = comparison.calls.rbegin(); call != comparison.calls.rend(); ++call) {
-    const std::string& name = measure::NameOn(*call, of_target);
+    const Text& name = measure::NameOn(*call, of_target);
     if (!name.empty()) return OneLine(name);
   }
   return "no call";

@@ -221,7 +221,7 @@ DatabaseCell TextOrNull(std::string_view text) {
   return text.empty() ? DatabaseCell() : DatabaseCell(text);
 }
 
-DatabaseCell OptionalText(const Slot<Item>& item, std::optional<Text> Item::*member) {
+DatabaseCell TextCell(const Slot<Item>& item, OptionalText Item::*member) {
   if (!item || !((*item).*member)) return {};
   return ((*item).*member)->view();
 }
@@ -286,8 +286,8 @@ const std::vector<DatabaseCell>& RowCells::Of(size_t index) {
   cells_.push_back(ErrorCell(row.expected));
   cells_.emplace_back(row.result.view());
   for (const auto member : {&Item::dtype, &Item::shape_text}) {
-    cells_.push_back(OptionalText(row.target, member));
-    cells_.push_back(OptionalText(row.golden, member));
+    cells_.push_back(TextCell(row.target, member));
+    cells_.push_back(TextCell(row.golden, member));
   }
   for (const Slot<Item>* side : {&row.target, &row.golden}) {
     for (size_t i = 0; i < kStatistics.size(); ++i) {

@@ -97,7 +97,11 @@ void LinkTrees(const Comparison& comparison, ModelGraph& target, ModelGraph& gol
     if (!call.paired()) continue;
     Node* const ours = target.Find(call.target_name);
     Node* const theirs = golden.Find(call.golden_name);
-    if (ours != nullptr && theirs != nullptr) Link(*ours, *theirs);
+    if (ours == nullptr || theirs == nullptr) continue;
+    Link(*ours, *theirs);
+    // Millions of names are one text for a call and its node.
+    ours->name = call.target_name;
+    theirs->name = call.golden_name;
   }
   LinkTrees(target, golden);
 }
@@ -121,12 +125,10 @@ std::vector<NodeCalls> CallsByNode(const Comparison& comparison, const ModelGrap
   return found;
 }
 
-void LevelTree(const Comparison& comparison, const std::vector<NodeCalls>& calls,
-               ModelGraph& target) {
-  for (const NodeCalls& of_node : calls) {
-    for (const ComparedCall* const call : of_node.calls) {
-      Raise(LevelOf(comparison, *call), *of_node.node);
-    }
+void LevelTree(const Comparison& comparison, ModelGraph& target) {
+  for (const ComparedCall& call : comparison.calls) {
+    Node* const node = call.target_name.empty() ? nullptr : target.Find(call.target_name);
+    if (node != nullptr && node->partner != nullptr) Raise(LevelOf(comparison, call), *node);
   }
   RollUpGroups(target);
   if (!comparison.first_wrong_call) return;

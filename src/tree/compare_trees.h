@@ -49,8 +49,7 @@ std::vector<NodeCalls> CallsByNode(const Comparison& comparison, const ModelGrap
 
 // Fills the levels of the target's nodes. The first wrong call is an error whatever its verdict; a
 // group of APIs has the worst level of those in it. Requires: LinkTrees().
-void LevelTree(const Comparison& comparison, const std::vector<NodeCalls>& calls,
-               ModelGraph& target);
+void LevelTree(const Comparison& comparison, ModelGraph& target);
 
 NodeCounts CountNodes(const ModelGraph& target, const ModelGraph& golden);
 

@@ -177,6 +177,8 @@ ModelGraph BuildTree(const dump_json::CallTree& calls) {
   return graph;
 }
 
+bool IsParameterGradient(std::string_view name) { return ModuleOfGradients(name).has_value(); }
+
 void AddParameterGradients(const std::vector<std::string>& names, ModelGraph& graph) {
   std::map<std::string_view, std::vector<std::string_view>> wanted;  // by module
   for (const std::string& name : names) {

@@ -15,6 +15,7 @@
 #include "base/memory/name_table.h"
 #include "formats/json/dump_json.h"
 #include "formats/json/vis_record.h"
+#include "plumbline/shared_value.h"
 #include "record/overflow_level.h"
 #include "tree/node_values.h"
 
@@ -35,7 +36,7 @@ struct NodeTexts {
 
 // One direction of one call of a module or API, or a group of such.
 struct Node {
-  std::string name;
+  Text name;
   NodeType type = NodeType::kModule;
   Node* parent = nullptr;         // null: the root
   std::vector<Node*> children{};  // in order of recording
@@ -82,6 +83,9 @@ struct ModelGraph {
 // forward call's parent; parents that are no entries themselves, and circles, go to the top level,
 // with a note.
 ModelGraph BuildTree(const dump_json::CallTree& calls);
+
+// Whether an entry of that name holds gradients of parameters.
+bool IsParameterGradient(std::string_view name);
 
 // Entries of parameter gradients (`names`, of dump.json) that the tree lacks become children of the
 // last backward call of their module.

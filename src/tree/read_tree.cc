@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,26 +16,14 @@
 #include "measure/compared_row.h"
 #include "record/run_files.h"
 #include "tree/call_twin.h"
-#include "tree/recomputed_layers.h"
 
 namespace plumbline::tree {
 namespace {
 
-// The calls of the modules; none where nothing tells them.
-dump_json::CallTree CallsBeside(const std::string& dump_path, std::vector<std::string>& notes) {
-  const std::string path = JoinPath(std::string(DirectoryOf(dump_path)), run_files::kConstructJson);
-  if (KindOf(path) != PathKind::kFile) return {};
-  Result<dump_json::CallTree> calls = dump_json::ReadCallTree(path);
-  if (calls) return std::move(*calls);
-  notes.push_back(
-      fmt::format("{}. Calls are shown without their modules", calls.error().message()));
-  return {};
-}
-
 using FramesByName = std::unordered_map<std::string, const std::vector<std::string>*>;
 
-// Those that tell which layers on the top level ran again: of their forward calls.
-FramesByName FramesOfLayers(const Comparison& comparison, bool of_target, const ModelGraph& graph) {
+// By the stacks of the comparison, of the forward calls of what stands on the top level.
+FramesOf FramesOfLayers(const Comparison& comparison, bool of_target, const ModelGraph& graph) {
   FramesByName frames;
   for (const Node* const top : graph.root().children) {
     const auto parts = ParseDirected(top->name);
@@ -45,51 +34,85 @@ FramesByName FramesOfLayers(const Comparison& comparison, bool of_target, const 
     const auto found = frames.find(measure::NameOn(comparison.calls[i], of_target));
     if (found != frames.end()) found->second = &*comparison.stacks[i];
   }
-  return frames;
-}
-
-// What a viewer shows otherwise than construct.json has it.
-void Arrange(const Comparison& comparison, bool of_target, const std::vector<std::string>& names,
-             ModelGraph& graph) {
-  const bool is_mindspore = std::ranges::any_of(comparison.calls, [&](const ComparedCall& call) {
-    return measure::NameOn(call, of_target).starts_with("Cell.");
-  });
-  const FramesByName frames = FramesOfLayers(comparison, of_target, graph);
-  const FramesOf frames_of = [&](std::string_view name) {
+  return [frames = std::move(frames)](std::string_view name) {
     const auto found = frames.find(std::string(name));
     return found == frames.end() ? nullptr : found->second;
   };
-  PlaceRecomputedLayers(is_mindspore, frames_of, graph);
-  CollectApis(graph);
-  AddParameterGradients(names, graph);
+}
+
+TreeSource SourceOf(const Comparison& comparison, bool of_target) {
+  const auto name_of = [&comparison, of_target](size_t i) -> const Text& {
+    return measure::NameOn(comparison.calls[i], of_target);
+  };
+  TreeSource source;
+  source.directory = DirectoryOf(of_target ? comparison.target_path : comparison.golden_path);
+  source.calls = [=, count = comparison.calls.size()](const auto& visit) {
+    for (size_t i = 0; i < count; ++i) {
+      if (!name_of(i).empty()) visit(name_of(i));
+    }
+  };
+  source.frames = [&comparison, of_target](const ModelGraph& graph) {
+    return FramesOfLayers(comparison, of_target, graph);
+  };
+  for (size_t i = 0; i < comparison.calls.size() && !source.is_mindspore; ++i) {
+    source.is_mindspore = name_of(i).starts_with("Cell.");
+  }
+  return source;
 }
 
 // One tree, and in it the node of every call.
 ModelGraph ReadSide(const Comparison& comparison, bool of_target, std::vector<Node*>& nodes) {
-  std::vector<std::string> notes;
-  const dump_json::CallTree calls =
-      CallsBeside(of_target ? comparison.target_path : comparison.golden_path, notes);
-  ModelGraph graph = BuildTree(calls);
-  graph.notes.insert(graph.notes.begin(), notes.begin(), notes.end());
-  std::vector<std::string> names;  // that construct.json lacks
-  nodes.assign(comparison.calls.size(), nullptr);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const std::string& name = measure::NameOn(comparison.calls[i], of_target);
-    if (name.empty()) continue;
-    nodes[i] = graph.Find(name);
-    if (nodes[i] == nullptr) names.push_back(name);
+  TreeSource source = SourceOf(comparison, of_target);
+  Result<RecordedTree> read = ReadTree(source);
+  std::optional<std::string> note;
+  if (!read) {
+    note = fmt::format("{}. Calls are shown without their modules", read.error().message());
+    source.directory.reset();
+    read = ReadTree(source);
   }
-  if (!calls.rows.empty()) Arrange(comparison, of_target, names, graph);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const std::string& name = measure::NameOn(comparison.calls[i], of_target);
-    if (nodes[i] == nullptr && !name.empty()) nodes[i] = &graph.Attach(name, graph.root());
+  ModelGraph graph = std::move(read->graph);
+  if (note) graph.notes.insert(graph.notes.begin(), std::move(*note));
+  nodes.reserve(comparison.calls.size());
+  for (const ComparedCall& call : comparison.calls) {
+    nodes.push_back(graph.Find(measure::NameOn(call, of_target)));
   }
-  NumberMicroSteps(calls, graph);
   (void)NodesInOrder(graph);
   return graph;
 }
 
 }  // namespace
+
+Result<RecordedTree> ReadTree(const TreeSource& source) {
+  dump_json::CallTree calls;
+  if (source.directory) {
+    const std::string path = JoinPath(*source.directory, run_files::kConstructJson);
+    if (KindOf(path) == PathKind::kFile) {
+      PL_TRY_ASSIGN(calls, dump_json::ReadCallTree(path));
+    }
+  }
+  RecordedTree tree{BuildTree(calls), !calls.rows.empty()};
+  ModelGraph& graph = tree.graph;
+  if (!calls.has_micro_steps) calls.rows = {};  // as large as the tree itself
+  const bool is_arranged = tree.has_modules || source.groups_lacked;
+  std::vector<std::string> lacked, gradients;
+  source.calls([&](std::string_view name) {
+    if (graph.Find(name) != nullptr) return;
+    (is_arranged && IsParameterGradient(name) ? gradients : lacked).emplace_back(name);
+  });
+  tree.lacked = lacked.size();
+  const auto attach = [&] {
+    for (const std::string& name : lacked) graph.Attach(name, graph.root());
+  };
+  if (source.groups_lacked) attach();
+  if (is_arranged) {
+    PlaceRecomputedLayers(source.is_mindspore, source.frames(graph), graph);
+    CollectApis(graph);
+    AddParameterGradients(gradients, graph);
+  }
+  if (!source.groups_lacked) attach();
+  NumberMicroSteps(calls, graph);
+  return tree;
+}
 
 ComparedTrees ReadTrees(const Comparison& comparison) {
   ComparedTrees trees;
@@ -99,7 +122,7 @@ ComparedTrees ReadTrees(const Comparison& comparison) {
   trees.calls.reserve(target.size());
   for (size_t i = 0; i < target.size(); ++i) trees.calls.push_back({target[i], golden[i]});
   LinkTrees(comparison, trees.target, trees.golden);
-  LevelTree(comparison, CallsByNode(comparison, trees.target), trees.target);
+  LevelTree(comparison, trees.target);
   trees.counts = CountNodes(trees.target, trees.golden);
   return trees;
 }

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/file/test_directory.h"
 
@@ -48,6 +49,30 @@ TEST_F(ReadTreesTest, WithoutModulesCallsStandInRecordedOrder) {
   ASSERT_EQ(trees.target.root().children.size(), 2u);
   EXPECT_EQ(trees.target.root().children[0]->name, "Torch.exp.0.forward");
   EXPECT_TRUE(trees.target.notes.empty());
+}
+
+TEST_F(ReadTreesTest, WhatTheFileLacksMayJoinGroups) {
+  Construct(R"({"Torch.exp.0.forward": null, "Module.a.A.backward.0": null})");
+  TreeSource source;
+  source.directory = directory_.path();
+  source.calls = [](const auto& visit) {
+    for (const char* name : {"Torch.exp.0.forward", "Module.a.A.parameters_grad",
+                             "Torch.abs.0.forward", "Torch.abs.1.forward"}) {
+      visit(name);
+    }
+  };
+  source.frames = [](const ModelGraph&) { return [](std::string_view) { return nullptr; }; };
+  for (const bool groups : {false, true}) {
+    source.groups_lacked = groups;
+    const RecordedTree tree = ReadTree(source).value();
+    EXPECT_TRUE(tree.has_modules);
+    EXPECT_EQ(tree.lacked, 2u);
+    EXPECT_EQ(tree.graph.Find("Module.a.A.parameters_grad")->parent,
+              tree.graph.Find("Module.a.A.backward.0"));
+    const Node& lacked = *tree.graph.Find("Torch.abs.1.forward");
+    EXPECT_EQ(lacked.parent->type == NodeType::kCollection, groups);
+    EXPECT_EQ(lacked.parent == &tree.graph.root(), !groups);
+  }
 }
 
 TEST_F(ReadTreesTest, DamagedFileIsANote) {

@@ -49,7 +49,7 @@ bool IsCopy(std::string_view name) {
 Keys ComputedBy(const Comparison& comparison, bool of_target) {
   Keys computed;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const auto rows = measure::RowsOf(comparison, call);
     const bool computes = !IsCopy(name) || std::ranges::any_of(rows, [&](const ComparedRow& row) {
@@ -76,7 +76,7 @@ Places PlacesOf(const Comparison& comparison, bool of_target) {
     const ComparedRow& row = comparison.rows[i];
     const Slot<Item>& item = measure::SideOf(row, of_target);
     if (!item || !item->is_tensor || item->shape.empty() || item->requires_grad == true) continue;
-    const std::string& name = measure::NameOn(comparison.calls[row.call], of_target);
+    const Text& name = measure::NameOn(comparison.calls[row.call], of_target);
     if (KindOfCall(name) != CallKind::kForward) continue;
     if (!measure::IsInput(*item) && !IsCopy(name)) continue;
     const auto key = KeyOf(*item);
@@ -97,7 +97,7 @@ using Lengths = std::map<std::string, std::set<int64_t>>;  // by place
 Lengths LengthsAlone(const Comparison& comparison, bool of_target) {
   Lengths lengths;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const bool is_copy = IsCopy(name);
     for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
@@ -275,7 +275,7 @@ std::vector<Twins> FindTwins(const Comparison& comparison, const OtherBatch& bat
   for (const uint32_t index : batch.calls) {
     const ComparedCall& call = comparison.calls[index];
     for (const bool of_target : {true, false}) {
-      const std::string& name = measure::NameOn(call, of_target);
+      const Text& name = measure::NameOn(call, of_target);
       const auto parsed = ParseCallName(name);
       if (!parsed || !parsed->number || parsed->form != CallName::Form::kApi) continue;
       Series& series = all[fmt::format("{}.{}", parsed->prefix, SeriesOf(name))];

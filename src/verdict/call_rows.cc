@@ -50,7 +50,7 @@ bool TakesOwnStatistics(std::span<const ComparedRow> rows, std::string_view call
   constexpr size_t kPlace = 5;
   const Item* item = ArgumentOf(rows, call_name, of_target, kPlace, "training");
   if (item == nullptr) item = ArgumentOf(rows, call_name, of_target, kPlace, "use_input_stats");
-  const bool* flag = item == nullptr ? nullptr : std::get_if<bool>(&item->statistics[0]);
+  const bool* flag = item == nullptr ? nullptr : item->statistics.As<bool>(0);
   return flag == nullptr ? measure::ApiOfCall(call_name) == "instance_norm" : *flag;
 }
 
@@ -159,7 +159,7 @@ std::vector<uint32_t> JudgingOrder(const Comparison& comparison) {
       late.clear();
       ++step;
     }
-    const std::string& name = comparison.calls[i].name();
+    const Text& name = comparison.calls[i].name();
     const bool is_gradient = comparison.of_saves ? saved.contains(SavedValueOf(name))
                                                  : KindOfCall(name) == CallKind::kParametersGrad;
     (is_gradient ? late : order).push_back(i);
@@ -197,7 +197,7 @@ size_t ParameterGradients::StepOf(uint32_t call) const {
 
 const ComparedRow* ParameterGradients::Of(const ComparedRow& read) const {
   if (by_module_.empty()) return nullptr;
-  const std::string& forward = comparison_.calls[read.call].target_name;
+  const Text& forward = comparison_.calls[read.call].target_name;
   std::string_view name = measure::ShortName(*read.target, forward);
   const auto found = by_module_.find(ModuleOf(forward, ".forward."));
   if (found == by_module_.end() || !name.starts_with(kParameters)) return nullptr;
@@ -219,8 +219,6 @@ bool LacksData(const ComparedRow& row) {
   return std::ranges::count(kMissing, row.reason.view()) > 0;
 }
 
-bool IsMissingValue(const ComparedRow& row) {
-  return LacksData(row) || measure::IsNanOnBoth(row);
-}
+bool IsMissingValue(const ComparedRow& row) { return LacksData(row) || measure::IsNanOnBoth(row); }
 
 }  // namespace plumbline::verdict

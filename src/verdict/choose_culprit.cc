@@ -46,7 +46,8 @@ std::string ForwardNameOf(std::string_view backward_name) {
 const ComparedCall* ForwardCallOf(const Comparison& comparison, std::string_view backward_name) {
   const std::string name = ForwardNameOf(backward_name);
   if (name.empty()) return nullptr;
-  const auto found = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  const auto found = std::ranges::find_if(
+      comparison.calls, [&](const ComparedCall& call) { return call.target_name == name; });
   return found == comparison.calls.end() ? nullptr : &*found;
 }
 
@@ -60,7 +61,7 @@ std::string BackwardNameOf(std::string_view forward_name) {
 
 namespace {
 
-const std::string& NameOf(const Evidence& evidence, const CulpritEvent& event) {
+const Text& NameOf(const Evidence& evidence, const CulpritEvent& event) {
   return evidence.comparison.calls[event.call].target_name;
 }
 
@@ -197,8 +198,8 @@ const CulpritEvent* Innermost(const Run& target, const Comparison& comparison,
   for (bool again = true; again;) {
     again = false;
     for (const CulpritEvent& event : events) {
-      const std::string& inner = comparison.calls[event.call].target_name;
-      const std::string& outer = comparison.calls[culprit->call].target_name;
+      const Text& inner = comparison.calls[event.call].target_name;
+      const Text& outer = comparison.calls[culprit->call].target_name;
       if (event.call != culprit->call && IsInside(target, inner, outer)) {
         culprit = &event;
         again = true;

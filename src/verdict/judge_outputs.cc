@@ -31,7 +31,7 @@ double FromInputs(const WalkState& state, const JudgedInputs& judged, double inp
   const bool is_known_kind =
       judged.call_class == CallClass::kCopy || judged.call_class == CallClass::kElementwise ||
       judged.call_class == CallClass::kReduction || judged.call_class == CallClass::kProduct;
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   if (state.comparison.mode == CompareMode::kTensor && is_known_kind &&
       !judged.inputs.hide_errors && KindOfCall(name) == CallKind::kForward) {
     return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
@@ -81,10 +81,10 @@ measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judge
                                measure::Propagation propagation, const Item& result,
                                double input_error) {
   if (result.role == ItemRole::kBuffer) return ToBuffer(judged, result);
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   if (state.comparison.of_saves) return propagation;
   if (const ForwardResult* forward = state.forward.Of(name)) {
-    const std::string& of = state.comparison.calls[forward->call].target_name;
+    const Text& of = state.comparison.calls[forward->call].target_name;
     // An exponential does not vanish.
     // What is normalised is computed again from its mean and deviation, and off by as much.
     const bool is_normal = measure::AmplifierOfCall(of) == measure::Amplifier::kNormalisation;
@@ -119,7 +119,7 @@ bool HidesInStatistics(const WalkState& state, std::string_view name,
 // A part of a tensor is no further off than the element of the whole that is: known exactly with
 // tensors. So is what a contraction makes of its elements.
 double OfPart(const WalkState& state, const JudgedInputs& judged, const Item& result) {
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   const std::optional<double> size = measure::RmsOf(result);
   const measure::Amplifier amplifier = measure::AmplifierOfCall(name);
   const bool is_exact = state.comparison.mode == CompareMode::kTensor;
@@ -135,7 +135,7 @@ double OfPart(const WalkState& state, const JudgedInputs& judged, const Item& re
 // What rounding alone among the operands makes of the result.
 double ResidueOf(const WalkState& state, const JudgedInputs& judged, const Item& result,
                  double cancellation) {
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   const auto& read = judged.inputs.operands;
   if (!measure::HasResidue(read)) return 0;
   const bool is_forward = KindOfCall(name) == CallKind::kForward;
@@ -163,7 +163,7 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   const bool may_multiply = judged.call_class == CallClass::kProduct ||
                             judged.call_class == CallClass::kDefault ||
                             judged.call_class == CallClass::kComposite;
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, state.product_roundoffs.Of(name));
   state.noise.Coarsen(roundoff);
   const Item& result = measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
@@ -262,7 +262,7 @@ bool IsKnownResult(const WalkState& state, const JudgedInputs& judged, const Dif
   const bool may_be = judged.call_class == CallClass::kDefault ||
                       judged.call_class == CallClass::kComposite ||
                       judged.call_class == CallClass::kCopy;
-  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const Text& name = state.comparison.calls[judged.call].target_name;
   if (!may_be || state.comparison.of_saves || KindOfCall(name) != CallKind::kForward) return false;
   const ComparedRow* source = state.known.SourceOf(difference, row);
   if (source == nullptr || !state.IsResidue(*source)) return false;
@@ -318,7 +318,7 @@ bool IsWrongForItsInputs(const WalkState& state, const JudgedInputs& judged,
 // gradient.
 bool IsComputedNormal(const WalkState& state, const Difference& difference, ComparedRow& row) {
   if (!measure::IsBad(row.verdict) || difference.kind != Difference::Kind::kNumeric) return false;
-  const std::string& name = state.comparison.calls[row.call].target_name;
+  const Text& name = state.comparison.calls[row.call].target_name;
   const bool is_gradient = measure::GradientKindOf(name) == measure::GradientKind::kNormalisation;
   if (!is_gradient && measure::AmplifierOfCall(name) != measure::Amplifier::kNormalisation) {
     return false;

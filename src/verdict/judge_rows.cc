@@ -302,8 +302,10 @@ class Judgement {
     const std::optional<CulpritEvent> culprit = FindAmongParts(other, walk, adds_up);
     if (culprit || adds_up) {
       if (HasBackward() && !IsSumRead(comparison_)) {
-        comparison_.calls[other.entry].unmatched_detail +=
-            "; nothing recorded reads the gradients of all parts, so that their sum is not judged";
+        Text& detail = comparison_.calls[other.entry].unmatched_detail;
+        detail = detail +
+                 "; nothing recorded reads the gradients of all parts, so that their sum is not "
+                 "judged";
       }
       comparison_.counts.calls -= pairs;
       comparison_.counts.unmatched_target += pairs;

@@ -63,7 +63,7 @@ std::vector<const ComparedRow*> UnreadResults(const Comparison& comparison, bool
   std::vector<const ComparedRow*> unread;
   for (const ComparedRow& row : comparison.rows) {
     const ComparedCall& call = comparison.calls[row.call];
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const Slot<Item>& item = measure::SideOf(row, of_target);
     if (!item || measure::IsInput(*item) || !item->is_tensor) continue;
@@ -208,7 +208,7 @@ class Side {
   [[nodiscard]] const ComparedCall& CallOf(const ComparedRow& row) const {
     return comparison_.calls[row.call];
   }
-  [[nodiscard]] const std::string& NameOf(uint32_t call) const {
+  [[nodiscard]] const Text& NameOf(uint32_t call) const {
     return measure::NameOn(comparison_.calls[call], of_target_);
   }
   [[nodiscard]] const Slot<Item>& ItemOf(const ComparedRow& row) const {
@@ -454,7 +454,7 @@ std::unordered_set<std::string_view> ModulesAround(const Run& run, const Compari
   constexpr int kMostNesting = 1000;  // a cycle in construct.json must not hang
   std::unordered_set<std::string_view> modules;
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-    const std::string& name = measure::NameOn(comparison.calls[i], of_target);
+    const Text& name = measure::NameOn(comparison.calls[i], of_target);
     if (!side.is_settled(i) || SeriesOf(name).empty()) continue;
     std::string_view module = run.ParentOf(name);
     for (int k = 0; k < kMostNesting && !module.empty(); ++k, module = run.ParentOf(module)) {
@@ -523,7 +523,7 @@ ComparedCall* MarkEquivalentCalls(const Run& target_run, const Run& golden_run,
       continue;
     }
     call.unmatched_reason = verdict::kEquivalent;
-    call.unmatched_detail.clear();
+    call.unmatched_detail = {};
     for (uint32_t k = 0; k < call.row_count; ++k) {
       comparison.rows[call.first_row + k].reason = verdict::kEquivalent;
     }

@@ -39,7 +39,7 @@ class GradientSide {
   GradientSide(const Comparison& comparison, bool of_target)
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-      const std::string& name = measure::NameOn(comparison.calls[i], of_target);
+      const Text& name = measure::NameOn(comparison.calls[i], of_target);
       if (!name.empty()) calls_.emplace(name, i);
     }
     for (const ComparedRow& row : comparison.rows) {
@@ -192,7 +192,7 @@ bool CutsAPath(const Comparison& comparison, bool of_target) {
   std::unordered_set<std::string_view> own;
   std::unordered_map<std::string_view, std::string_view> own_of_other;  // of paired calls
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (call.paired()) own_of_other.emplace(measure::NameOn(call, !of_target), name);
     if (!name.empty()) own.insert(name);
   }
@@ -350,7 +350,7 @@ std::vector<const Item*> LackedGradients(const Comparison& comparison, const Com
 }  // namespace
 
 bool LacksOnlyNeedlessGradients(const Comparison& comparison, uint32_t call, double noise) {
-  const std::string& name = comparison.calls[call].target_name;
+  const Text& name = comparison.calls[call].target_name;
   const ComparedCall* forward = ForwardCallOf(comparison, name);
   if (forward == nullptr || !forward->paired()) return false;
   const auto index = static_cast<uint32_t>(forward - comparison.calls.data());

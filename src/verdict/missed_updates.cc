@@ -64,7 +64,7 @@ class UpdateSide {
   UpdateSide(const Comparison& comparison, bool of_target)
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-      const std::string& name = measure::NameOn(comparison.calls[i], of_target);
+      const Text& name = measure::NameOn(comparison.calls[i], of_target);
       if (KindOfCall(name) != CallKind::kForward) continue;
       Add(i, WritesInPlace(name));
       if (const auto parts = ParseCallName(name); parts && parts->number) {
@@ -532,9 +532,9 @@ bool Differ(const ComparedRow& row) {
 
 // What is the same for the argument of one module, or of one call in steps of their own.
 std::string PlaceOfUpdate(const ComparedCall& call, const ComparedRow& row) {
-  const std::string& name = call.target_name;
-  std::string place = SeriesOf(name).empty() ? name.substr(0, name.find_last_not_of("0123456789"))
-                                             : NameInItsStep(name);
+  const Text& name = call.target_name;
+  std::string place = NameInItsStep(name);
+  if (SeriesOf(name).empty()) place = name.substr(0, name.view().find_last_not_of("0123456789"));
   place += ' ';
   place += measure::ShortName(*row.target, name);
   return place;

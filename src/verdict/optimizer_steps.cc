@@ -234,8 +234,8 @@ std::string_view WithoutNumber(std::string_view name) {
 
 // Whether both are read as the same argument of one function or module.
 bool HaveOnePlace(const WalkState& state, const ComparedRow& a, const ComparedRow& b) {
-  const std::string& first = state.comparison.calls[a.call].target_name;
-  const std::string& second = state.comparison.calls[b.call].target_name;
+  const Text& first = state.comparison.calls[a.call].target_name;
+  const Text& second = state.comparison.calls[b.call].target_name;
   const bool is_one = SeriesOf(first) == SeriesOf(second) &&
                       (!SeriesOf(first).empty() || WithoutNumber(first) == WithoutNumber(second));
   return is_one && measure::ShortName(*a.target, first) == measure::ShortName(*b.target, second);
@@ -251,7 +251,7 @@ bool AgreedThere(const ComparedRow& row) {
 // of their own, then the most alike. Others may be among them, as several new biases hold the same.
 Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
   const auto& calls = state.comparison.calls;
-  const std::string& name = calls[row.call].target_name;
+  const Text& name = calls[row.call].target_name;
   const bool has_steps = !state.comparison.earlier.empty();
   Rows of_the_call;
   std::vector<std::pair<double, const ComparedRow*>> alike;
@@ -507,7 +507,7 @@ void AddEarlier(const WalkState& state, const ComparedRow* read, Values& differe
 // call returns. A key of its own beside them (bias_k, a zero) makes it matter.
 bool IsJointBias(const WalkState& state, const ComparedRow& row) {
   const ComparedCall& call = state.comparison.calls[row.call];
-  const std::string& name = call.target_name;
+  const Text& name = call.target_name;
   const Shape& shape = row.golden->shape;
   if (measure::ApiOfCall(name) != "multi_head_attention_forward" || shape.size() != 1 ||
       shape[0] % 3 != 0 || !IsArgument(row, name, 6, "in_proj_bias")) {
@@ -516,7 +516,7 @@ bool IsJointBias(const WalkState& state, const ComparedRow& row) {
   const auto rows = measure::RowsOf(state.comparison, call);
   const Item* own_key = ArgumentOf(rows, name, false, 7, "bias_k");
   const Item* zero = ArgumentOf(rows, name, false, 9, "add_zero_attn");
-  const bool* adds_zero = zero == nullptr ? nullptr : std::get_if<bool>(&zero->statistics[0]);
+  const bool* adds_zero = zero == nullptr ? nullptr : zero->statistics.As<bool>(0);
   return (own_key == nullptr || !own_key->is_tensor) && (adds_zero == nullptr || !*adds_zero);
 }
 

@@ -118,7 +118,7 @@ class Spread {
     if (kind == CallKind::kParametersGrad) return false;
     const bool is_forward = kind == CallKind::kForward;
     for (const bool of_target : {true, false}) {
-      const std::string& name = measure::NameOn(call, of_target);
+      const Text& name = measure::NameOn(call, of_target);
       if (!is_forward && MadeBy(of_target).names.contains(ForwardNameOf(name))) return true;
     }
     return std::ranges::any_of(measure::RowsOf(comparison_, call), [&](const ComparedRow& row) {
@@ -133,7 +133,7 @@ class Spread {
   // A call of one side alone that lays parts one behind the other.
   bool TakeJoin(uint32_t index, bool of_target) {
     const ComparedCall& call = comparison_.calls[index];
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) return false;
     if (measure::ClassOfCall(name) != measure::CallClass::kCopy) return false;
     size_t parts = 0;
@@ -192,7 +192,7 @@ class Read {
   Places& SideOf(bool of_target) { return of_target ? target_ : golden_; }
   [[nodiscard]] std::string PlaceOf(const ComparedRow& row, bool of_target) const {
     const ComparedCall& call = comparison_.calls[row.call];
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     return fmt::format("{} {}", SeriesOf(name),
                        measure::ShortName(*measure::SideOf(row, of_target), name));
   }

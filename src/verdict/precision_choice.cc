@@ -70,7 +70,7 @@ double ShareOfOtherTypes(const Comparison& comparison) {
 }
 
 double RoundoffNamedBy(const Item& item) {
-  const auto* name = item.is_tensor ? nullptr : std::get_if<Text>(&item.statistics[0]);
+  const auto* name = item.is_tensor ? nullptr : item.statistics.As<Text>(0);
   const std::optional<DType> type =
       name == nullptr ? std::nullopt : ParseDType(std::string_view(*name));
   return type ? UnitRoundoff(*type) : 0;
@@ -149,7 +149,7 @@ struct Errors {
 // spread.
 bool IsSpread(const ComparedRow& row, double error) {
   const double* max_abs = std::get_if<double>(&row.tensor->max_abs_error);
-  const auto* norm = std::get_if<double>(&row.golden->statistics[3]);
+  const auto* norm = row.golden->statistics.As<double>(3);
   if (max_abs == nullptr || norm == nullptr || row.tensor->element_count == 0) return true;
   const auto count = static_cast<double>(row.tensor->element_count);
   constexpr double kTail = 16;

@@ -324,7 +324,7 @@ void BiasGradients::RememberParameters(const ComparedCall& call, bool of_target)
 }
 
 void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
-  const std::string& name = measure::NameOn(call, of_target);
+  const Text& name = measure::NameOn(call, of_target);
   if (measure::ApiOfCall(name).empty()) RememberParameters(call, of_target);
   if (measure::MixingOfCall(name) != measure::Mixing::kBias) return;
   constexpr size_t kPlaceOfBias = 2;

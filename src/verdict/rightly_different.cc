@@ -61,7 +61,7 @@ std::string_view PlainApi(std::string_view call_name) {
 }
 
 bool TruthOf(const Item* item, bool otherwise) {
-  const bool* truth = item == nullptr ? nullptr : std::get_if<bool>(&item->statistics[0]);
+  const bool* truth = item == nullptr ? nullptr : item->statistics.As<bool>(0);
   return truth == nullptr ? otherwise : *truth;
 }
 
@@ -113,7 +113,7 @@ std::optional<Layout> LayoutOf(const Shape& shape, const Item* dimension, bool w
 std::optional<Chosen> ChosenOn(const Comparison& comparison, const ComparedRow& row,
                                const Choice& choice, bool of_target) {
   const ComparedCall& call = comparison.calls[row.call];
-  const std::string& name = measure::NameOn(call, of_target);
+  const Text& name = measure::NameOn(call, of_target);
   const auto rows = measure::RowsOf(comparison, call);
   const Item* read = ArgumentOf(rows, name, of_target, 0, "input");
   if (read == nullptr || !read->is_tensor) return std::nullopt;
@@ -301,7 +301,7 @@ std::optional<std::string> ValidFlip(const Comparison& comparison, const Compare
   if (comparison.mode != CompareMode::kTensor || comparison.of_saves || !measure::HasTensors(row)) {
     return std::nullopt;
   }
-  const std::string& name = comparison.calls[row.call].target_name;
+  const Text& name = comparison.calls[row.call].target_name;
   if (KindOfCall(name) != CallKind::kForward || row.target->shape != row.golden->shape) {
     return std::nullopt;
   }
@@ -376,7 +376,7 @@ bool NamesEachPlace(const Item& index, int64_t size) {
 
 // Whether "[start, stop, step]" takes all of `size` places.
 bool TakesAll(const Item& slice, int64_t size) {
-  const auto* text = std::get_if<Text>(&slice.statistics[0]);
+  const auto* text = slice.statistics.As<Text>(0);
   if (text == nullptr || text->view().size() < 2) return false;
   const std::string_view inner = text->view().substr(1, text->view().size() - 2);
   const std::vector<std::string_view> parts = SplitAt(inner, ',');
@@ -427,7 +427,7 @@ class Index {
     return part.dtype && !is_truth ? 1 : 0;  // none: a new dimension
   }
   [[nodiscard]] bool NamesAllOf(const Item& part, size_t dimension) const {
-    const auto* least = std::get_if<bool>(&part.statistics[1]);
+    const auto* least = part.statistics.As<bool>(1);
     if (least != nullptr) return *least;
     if (part.is_tensor && !IsList(part)) return false;  // truth values that are not recorded
     if (!part.dtype) return true;
@@ -564,7 +564,7 @@ class Memory {
     return apart <= measure::LargestNoise(measure::RoundoffOf(*row.target, *row.golden));
   }
   [[nodiscard]] bool IsOfWrite(const ComparedRow& row) const {
-    const std::string& name = comparison_.calls[row.call].target_name;
+    const Text& name = comparison_.calls[row.call].target_name;
     return KindOfCall(name) == CallKind::kForward && IsAmong(kPartWrites, measure::ApiOfCall(name));
   }
   // Whether the call of `row`, a write into a part, writes into a tensor of this form.

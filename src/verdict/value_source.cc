@@ -89,7 +89,7 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
   size_t count = 0;
   bool is_of_series = false;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& own = measure::NameOn(call, of_target);
+    const Text& own = measure::NameOn(call, of_target);
     if (call.paired() || own.empty() || KindOfCall(own) != KindOfCall(name)) continue;
     ++count;
     is_of_series = is_of_series || SeriesOf(own) == series;
@@ -114,7 +114,7 @@ bool IsRepeatOf(const Item& item, const Item& made) {
          std::abs(*mean - *mean_of_made) * std::sqrt(count) <= rounding;
 }
 
-bool WritesInPlace(const std::string& name) {
+bool WritesInPlace(std::string_view name) {
   static constexpr std::string_view kOperators[] = {
       "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
       "ipow",    "iand", "ior",  "ixor", "imatmul",  "ilshift",   "irshift"};
@@ -161,7 +161,7 @@ std::string WriterInto(const Comparison& comparison, const ComparedRow& row, boo
   };
   for (uint32_t i = row.call; i-- > 0;) {
     const ComparedCall& call = comparison.calls[i];
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (!call.paired() && WritesInPlace(name) && writes(i)) return name;
   }
   return {};
@@ -219,7 +219,7 @@ std::string HarmlessTwinOf(const Comparison& comparison, const std::string& sour
   const std::string series = SeriesOf(source);
   int tries = 0;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = measure::NameOn(call, of_target);
+    const Text& name = measure::NameOn(call, of_target);
     if (call.paired() || series.empty() || name == source || SeriesOf(name) != series) continue;
     if (!ArrivesWell(comparison, call, of_target)) continue;
     if (++tries > kMostTries) break;
@@ -234,14 +234,14 @@ std::optional<SkippedCalls> FindSkippedCalls(const Comparison& comparison, const
   for (const bool by_target : {true, false}) {
     // The shorter side's value, looked for in the calls of the longer side.
     const Item& wanted = *measure::SideOf(row, by_target);
-    const std::string& place = measure::NameOn(call, !by_target);
+    const Text& place = measure::NameOn(call, !by_target);
     const size_t lone = CountLone(comparison, place, /*of_target=*/!by_target);
     if (lone == 0 || !IsTelling(wanted)) continue;
     for (const ComparedRow& each : comparison.rows) {
       const Slot<Item>& other = measure::SideOf(each, !by_target);
       if (!other || each.call == row.call || !HasSameContents(*other, wanted)) continue;
       const ComparedCall& found = comparison.calls[each.call];
-      const std::string& name = measure::NameOn(found, !by_target);
+      const Text& name = measure::NameOn(found, !by_target);
       const bool is_alike = SeriesOf(name) == SeriesOf(place) &&
                             measure::ShortName(*other, name) ==
                                 measure::ShortName(*measure::SideOf(row, !by_target), place);

@@ -21,7 +21,7 @@ namespace plumbline::verdict {
 // Where a value of a comparison comes from: the calls that made it, and what stood before the step.
 
 // Whether a call of this name writes into its first input, which no later row of it need show.
-bool WritesInPlace(const std::string& name);
+bool WritesInPlace(std::string_view name);
 
 // Whether `item` is `made` repeated along an axis, as expand() does, which no recorder sees.
 bool IsRepeatOf(const Item& item, const Item& made);

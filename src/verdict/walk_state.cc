@@ -152,7 +152,7 @@ double OfUnseenNodes(const WalkState& state, uint32_t reader, const ComparedCall
 
 std::optional<double> ExplainedByReaders(const WalkState& state, const ComparedRow& row) {
   if (!state.IsGradient(row) || !HasTensors(row)) return std::nullopt;
-  const std::string& name = state.comparison.calls[row.call].target_name;
+  const Text& name = state.comparison.calls[row.call].target_name;
   const ForwardResult* maker = state.forward.Of(name);
   if (maker == nullptr) return std::nullopt;
   const Item& gradient = NonZeroOf(row);

@@ -266,7 +266,7 @@ namespace {
 bool ComputesWhatAgreesBehind(const Comparison& comparison, uint32_t call) {
   return std::ranges::any_of(comparison.rows, [&](const ComparedRow& row) {
     if (row.call <= call || !row.target || !row.golden || measure::IsInput(row)) return false;
-    const std::string& name = comparison.calls[row.call].target_name;
+    const Text& name = comparison.calls[row.call].target_name;
     return KindOfCall(name) == CallKind::kForward && measure::IsGood(row.verdict) &&
            measure::ElementsOf(*row.target) > 1 && IsTelling(*row.target) &&
            measure::ClassOfCall(name) != measure::CallClass::kCopy;
@@ -317,7 +317,7 @@ bool ComesToTheSame(const ComparedRow& read, const ComparedRow& result, std::str
 WrongResults::WrongResults(const Comparison& comparison, CallKind direction, double noise)
     : comparison_(comparison), direction_(direction), noise_(noise) {
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-    const std::string& name = comparison.calls[i].target_name;
+    const Text& name = comparison.calls[i].target_name;
     if (!name.empty()) target_calls_.emplace(name, i);
   }
   for (uint32_t i = 0; i < comparison.rows.size(); ++i) {

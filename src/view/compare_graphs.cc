@@ -160,9 +160,8 @@ void PlaceCalls(const Comparison& comparison, const ValueForm& form,
 NodeCounts CompareGraphs(const Comparison& comparison, const ValueForm& form, ModelGraph& target,
                          ModelGraph& golden) {
   tree::LinkTrees(comparison, target, golden);
-  const std::vector<tree::NodeCalls> calls = tree::CallsByNode(comparison, target);
-  PlaceCalls(comparison, form, calls);
-  tree::LevelTree(comparison, calls, target);
+  PlaceCalls(comparison, form, tree::CallsByNode(comparison, target));
+  tree::LevelTree(comparison, target);
   return tree::CountNodes(target, golden);
 }
 

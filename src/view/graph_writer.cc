@@ -36,7 +36,7 @@ struct NodeTexts {
 vis::Node RowOf(const Node& node, const NodeTexts& texts) {
   vis::Node row{.order = node.order,
                 .name = node.name,
-                .parent = node.parent == nullptr ? std::string_view() : node.parent->name,
+                .parent = node.parent == nullptr ? std::string_view() : node.parent->name.view(),
                 .type = node.type,
                 .level = node.level,
                 .micro_step = node.micro_step,

@@ -20,4 +20,13 @@ void Text::Drop() {
   ::operator delete(body_);
 }
 
+const Text& OptionalText::EmptyText() {
+  static const Text text = [] {
+    Text empty;
+    empty.body_ = new (::operator new(sizeof(Text::Body))) Text::Body{{1}, 0};
+    return empty;
+  }();
+  return text;
+}
+
 }  // namespace plumbline

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -90,6 +92,41 @@ TEST(Slot, OwnValuesAreCopiedAndReferencesAreNot) {
   EXPECT_EQ(kept, "changed");
   own.emplace() = "new";
   EXPECT_EQ(own->size(), 3U);
+}
+
+TEST(OptionalText, NoneIsNotEmpty) {
+  OptionalText text;
+  EXPECT_FALSE(text);
+  EXPECT_NE(text, "");
+  EXPECT_EQ(text.value_or("other"), "other");
+  text = std::string();
+  EXPECT_TRUE(text.has_value());
+  EXPECT_TRUE(text->empty());
+  EXPECT_EQ(text, "");
+  EXPECT_NE(text, OptionalText());
+  const OptionalText copy = text = "torch.float32";
+  text = std::nullopt;
+  EXPECT_EQ(text, OptionalText());
+  EXPECT_EQ(*copy, "torch.float32");
+}
+
+TEST(RecordedStatistics, HoldsWhatAnArrayWould) {
+  const RecordedStatistics::Array values = {1.5, int64_t{2}, true, Text("kept")};
+  RecordedStatistics statistics = values;
+  EXPECT_EQ(statistics.array(), values);
+  EXPECT_EQ(*statistics.As<Text>(3), "kept");
+  EXPECT_EQ(statistics.As<double>(1), nullptr);
+  const RecordedStatistics copy = statistics;
+  statistics[3] = std::monostate();
+  statistics[0] = statistics[1] = Text("new");
+  EXPECT_EQ(copy, RecordedStatistics(values));
+  EXPECT_NE(copy, statistics);
+  EXPECT_EQ(Recorded(statistics[0]), Recorded(Text("new")));
+  const RecordedStatistics moved = std::move(statistics);
+  EXPECT_EQ(moved.array(), (RecordedStatistics::Array{Text("new"), Text("new"), true, {}}));
+  statistics = copy;
+  statistics.fill(std::nan(""));
+  EXPECT_NE(statistics, statistics);  // as numbers are
 }
 
 }  // namespace

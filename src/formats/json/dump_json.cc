@@ -407,22 +407,6 @@ class StackReader {
   size_t last_ = static_cast<size_t>(-1);  // none yet
 };
 
-// `parent` is empty for null.
-Status ReadParent(json::Reader& in, std::string_view name, std::string& parent) {
-  const Kind kind = in.Peek();
-  if (kind == Kind::kNull) {
-    if (!in.ReadNull()) return in.error();
-    return {};
-  }
-  std::string_view text;
-  if (kind != Kind::kString && kind != Kind::kNone) {
-    return WrongValue(name, "the parent is neither text nor null", in);
-  }
-  if (!in.ReadString(text)) return in.error();
-  parent = text;
-  return {};
-}
-
 // A micro step; null is 0, and -1 stands for anything else that is no count.
 Status ReadCount(json::Reader& in, int64_t& count) {
   count = in.Peek() == Kind::kNull ? 0 : -1;
@@ -437,30 +421,69 @@ Status ReadCount(json::Reader& in, int64_t& count) {
   return {};
 }
 
-Status ReadConstructMember(json::Reader& in, const std::string& name, CallTree& tree) {
-  CallTree::Row row{name, "", 0};
-  if (in.Peek() != Kind::kArray) {
-    PL_TRY(ReadParent(in, name, row.parent));
-    tree.rows.push_back(std::move(row));
+// Members of a construct.json. A parent has several children, and is one text for all of them.
+class ConstructReader {
+ public:
+  ConstructReader(json::Reader& in, CallTree& tree) : in_(in), tree_(tree) {}
+
+  Status Read(const std::string& name) {
+    CallTree::Row row{name, {}, 0};
+    if (in_.Peek() == Kind::kArray) {
+      PL_TRY(ReadPair(name, row));
+    } else {
+      PL_TRY(ReadParent(name, row.parent));
+    }
+    tree_.rows.push_back(std::move(row));
     return {};
   }
-  // [parent, micro_step]
-  in.EnterArray();
-  int count = 0;
-  for (; in.NextElement(); ++count) {
-    if (count == 0) {
-      PL_TRY(ReadParent(in, name, row.parent));
-    } else if (count == 1) {
-      PL_TRY(ReadCount(in, row.micro_step));
-    } else if (!in.SkipValue()) {
-      break;
+
+ private:
+  // `parent` stays empty for null.
+  Status ReadParent(std::string_view name, Text& parent) {
+    const Kind kind = in_.Peek();
+    if (kind == Kind::kNull) {
+      if (!in_.ReadNull()) return in_.error();
+      return {};
     }
+    std::string_view text;
+    if (kind != Kind::kString && kind != Kind::kNone) {
+      return WrongValue(name, "the parent is neither text nor null", in_);
+    }
+    if (!in_.ReadString(text)) return in_.error();
+    if (last_ != text) last_ = Known(text);
+    parent = last_;
+    return {};
   }
-  if (in.failed()) return in.error();
-  if (count != 2) return WrongValue(name, "expected [parent, micro step]", in);
-  tree.rows.push_back(std::move(row));
-  return {};
-}
+  const Text& Known(std::string_view text) {
+    const auto found = known_.find(text);
+    if (found != known_.end()) return found->second;
+    const Text added(text);
+    return known_.emplace(added.view(), added).first->second;
+  }
+
+  // [parent, micro_step]
+  Status ReadPair(const std::string& name, CallTree::Row& row) {
+    in_.EnterArray();
+    int count = 0;
+    for (; in_.NextElement(); ++count) {
+      if (count == 0) {
+        PL_TRY(ReadParent(name, row.parent));
+      } else if (count == 1) {
+        PL_TRY(ReadCount(in_, row.micro_step));
+      } else if (!in_.SkipValue()) {
+        break;
+      }
+    }
+    if (in_.failed()) return in_.error();
+    if (count != 2) return WrongValue(name, "expected [parent, micro step]", in_);
+    return {};
+  }
+
+  json::Reader& in_;
+  CallTree& tree_;
+  std::unordered_map<std::string_view, Text> known_;  // by views of themselves
+  Text last_;
+};
 
 // Reads {name: value, ...} with one call of `read_member(name)` per member, which JsonFeed::Read()
 // may repeat.
@@ -490,19 +513,20 @@ Result<StackTable> ReadStackFrom(JsonFeed& feed) {
   StackTable table;
   StackReader reader(feed, table);
   PL_TRY(ReadTable(feed, [&](const std::string& key) { return reader.Read(key); }));
-  KeepLastOfEach(table, [](const auto& row) -> const std::string& { return row.first; });
+  KeepLastOfEach(table, [](const auto& row) { return row.first.view(); });
   return table;
 }
 
 Result<CallTree> ReadCallTreeFrom(JsonFeed& feed) {
   json::Reader& in = feed.in();
   CallTree tree;
+  ConstructReader reader(in, tree);
   PL_TRY(ReadTable(feed, [&](const std::string& key) -> Status {
-    if (key != kMicroStepCount) return ReadConstructMember(in, key, tree);
+    if (key != kMicroStepCount) return reader.Read(key);
     tree.has_micro_steps = true;
     return ReadCount(in, tree.last_micro_step);
   }));
-  KeepLastOfEach(tree.rows, [](const auto& row) -> const std::string& { return row.name; });
+  KeepLastOfEach(tree.rows, [](const auto& row) { return row.name.view(); });
   return tree;
 }
 

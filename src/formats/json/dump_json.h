@@ -68,15 +68,15 @@ class DumpWriter {
 };
 
 // call name -> frames (innermost first), in order of recording.
-using StackTable = std::vector<std::pair<std::string, Shared<std::vector<std::string>>>>;
-// call name -> parent; an empty parent is null.
-using ConstructTable = std::vector<std::pair<std::string, std::string>>;
+using StackTable = std::vector<std::pair<Text, Shared<std::vector<std::string>>>>;
+// call name -> parent; an empty parent is null. Equal parents share one text.
+using ConstructTable = std::vector<std::pair<Text, Text>>;
 
 // construct.json with what Megatron training adds to it.
 struct CallTree {
   struct Row {
-    std::string name, parent;  // an empty parent is null
-    int64_t micro_step = 0;    // -1: what stands there is no count
+    Text name, parent;       // an empty parent is null; equal ones share one text
+    int64_t micro_step = 0;  // -1: what stands there is no count
   };
   std::vector<Row> rows;         // in order of recording
   bool has_micro_steps = false;  // the file counts them; otherwise all are 0

@@ -19,9 +19,10 @@
 #include "compare/compare_runs.h"
 #include "plumbline/c_api.h"
 #include "ranks/compare_ranks.h"
+#include "record/run_files.h"
 #include "report/result_json.h"
+#include "tree/read_tree.h"
 #include "view/store/fill_place.h"
-#include "view/store/recorded_tree.h"
 #include "view/store/store_writer.h"
 
 namespace plumbline::view {
@@ -53,6 +54,36 @@ Value FactsOfCall(const FirstWrongCall& call, size_t place) {
   return facts;
 }
 
+// The tree of one recording, with notes on what construct.json lacks.
+Result<ModelGraph> TreeOf(const Run& run, tree::ForEachCall calls) {
+  tree::TreeSource source;
+  const std::string directory(DirectoryOf(run.dump_json_path()));
+  const bool may_have_modules = !run.header().of_graphs && !run.header().holds_saves();
+  if (may_have_modules) source.directory = directory;
+  source.calls = std::move(calls);
+  source.frames = [&run](const ModelGraph&) {
+    return [&run](std::string_view name) -> const std::vector<std::string>* {
+      const Shared<std::vector<std::string>>& frames = run.StackOf(name);
+      return frames.empty() ? nullptr : &*frames;
+    };
+  };
+  source.is_mindspore = run.header().framework == "mindspore";
+  source.groups_lacked = true;
+  PL_TRY_ASSIGN(tree::RecordedTree tree, tree::ReadTree(source));
+  std::vector<std::string>& notes = tree.graph.notes;
+  if (may_have_modules && !tree.has_modules) {
+    notes.push_back(
+        fmt::format("{}: no modules; calls are shown as a list. Record with level L0 "
+                    "or mix to see the model",
+                    JoinPath(directory, run_files::kConstructJson)));
+  }
+  if (tree.has_modules && tree.lacked > 0) {
+    notes.push_back(fmt::format("dump.json: {} that construct.json lacks; shown on the top level",
+                                CountText(tree.lacked, "call")));
+  }
+  return std::move(tree.graph);
+}
+
 std::string FirstLineOf(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // What was seen of both sides of one rank, and where its place is.
@@ -80,7 +111,7 @@ class StoreBuild {
     const Comparison& comparison = runs.comparison();
     PlaceSide sides[2] = {{&runs.target(), &seen.target, {}, {}},
                           {&runs.golden(), &seen.golden, {}, {}}};
-    const auto names_of = [&](const std::string ComparedCall::*name) {
+    const auto names_of = [&](Text ComparedCall::*name) {
       return [&, name](const std::function<void(std::string_view)>& visit) {
         for (const ComparedCall& call : comparison.calls) {
           if (!(call.*name).empty()) visit(call.*name);
@@ -88,10 +119,8 @@ class StoreBuild {
       };
     };
     // One after the other: what construct.json is read into takes as much memory as the tree.
-    PL_TRY_ASSIGN(sides[0].graph, ReadTree(runs.target(), names_of(&ComparedCall::target_name),
-                                           seen.target.gradients));
-    PL_TRY_ASSIGN(sides[1].graph, ReadTree(runs.golden(), names_of(&ComparedCall::golden_name),
-                                           seen.golden.gradients));
+    PL_TRY_ASSIGN(sides[0].graph, TreeOf(runs.target(), names_of(&ComparedCall::target_name)));
+    PL_TRY_ASSIGN(sides[1].graph, TreeOf(runs.golden(), names_of(&ComparedCall::golden_name)));
     Value facts = Value::Object();
     const std::string answer = SummaryText(comparison);
     facts.Put("answer", Value(std::string_view(FirstLineOf(answer))));
@@ -189,7 +218,7 @@ class StoreBuild {
     const auto names = [&](const std::function<void(std::string_view)>& visit) {
       for (const match::CallItems& call : calls) visit(call.name);
     };
-    PL_TRY_ASSIGN(ModelGraph graph, ReadTree(run, names, seen.gradients));
+    PL_TRY_ASSIGN(ModelGraph graph, TreeOf(run, names));
     return Recorded{std::move(run), std::move(calls), std::move(graph)};
   }
 

@@ -11,9 +11,9 @@
 #include "base/process/parallel.h"
 #include "record/overflow_level.h"
 #include "tree/compare_trees.h"
+#include "view/node_stacks.h"
 #include "view/store/call_details.h"
 #include "view/store/place_data.h"
-#include "view/store/recorded_tree.h"
 
 namespace plumbline::view {
 namespace {
@@ -21,8 +21,9 @@ namespace {
 constexpr uint32_t kNoCall = 0xFFFFFFFF;
 constexpr size_t kShare = 1024;  // nodes or calls that one thread looks at
 
-StoredOverflow OverflowOf(const SeenSide& seen, const std::string& name) {
-  const auto found = seen.overflow.find(name);
+StoredOverflow OverflowOf(const SeenSide& seen, std::string_view name) {
+  if (seen.overflow.empty()) return StoredOverflow::kNone;
+  const auto found = seen.overflow.find(std::string(name));
   return found == seen.overflow.end() ? StoredOverflow::kNone
                                       : StoredOverflowOf(OverflowLevelName(found->second));
 }
@@ -39,6 +40,20 @@ std::vector<Node*> PreOrder(ModelGraph& graph) {
     open.insert(open.end(), node->children.rbegin(), node->children.rend());
   }
   return order;
+}
+
+using Frames = std::vector<std::string>;
+
+const Frames* OwnFrames(const Run& run, std::string_view name) {
+  const Shared<Frames>& frames = run.StackOf(name);
+  return frames.empty() ? nullptr : &*frames;
+}
+
+// Those of a node; of a backward call without any those of its forward call. Null: not recorded.
+const Frames* FramesOfNode(const Run& run, std::string_view name) {
+  if (const Frames* const frames = OwnFrames(run, name)) return frames;
+  const auto source = SourceOfFrames(name);
+  return source ? OwnFrames(run, *source) : nullptr;
 }
 
 // The calls of each node: mostly one. Numbers of calls, those of one node in a chain.
@@ -74,8 +89,7 @@ class PlaceFiller {
       if (comparison_ != nullptr) {
         tree::LinkTrees(*comparison_, sides_[0]->graph, golden);
         LinkByHand(by_hand);
-        tree::LevelTree(*comparison_, tree::CallsByNode(*comparison_, sides_[0]->graph),
-                        sides_[0]->graph);
+        tree::LevelTree(*comparison_, sides_[0]->graph);
       } else {
         tree::LinkTrees(sides_[0]->graph, golden);
         LinkByHand(by_hand);
@@ -134,10 +148,8 @@ class PlaceFiller {
     if (comparison_ == nullptr) return sides_[Index(is_golden)]->calls[i].name;
     const ComparedCall& call = comparison_->calls[i];
     if (!is_golden) return call.target_name;
-    return call.target_name.empty() ? std::string_view(call.golden_name) : std::string_view();
+    return call.target_name.empty() ? call.golden_name.view() : std::string_view();
   }
-
-  using Frames = std::vector<std::string>;
 
   uint32_t StackOf(const Frames* frames) {
     if (frames == nullptr) return 0;
@@ -249,7 +261,6 @@ class PlaceFiller {
 }  // namespace
 
 void SeenSide::Take(const Call& call, bool grades_overflow) {
-  if (call.kind == CallKind::kParametersGrad) gradients.push_back(call.name);
   TakeCommunication(call, communication);
   if (!grades_overflow) return;
   const auto grade = GradeOfCall(call);

@@ -25,7 +25,6 @@ namespace plumbline::view {
 
 // One side of one rank. Single-threaded.
 struct SeenSide {
-  std::vector<std::string> gradients;  // names of entries of parameter gradients
   std::unordered_map<std::string, OverflowLevel> overflow;  // calls with a level
   RankCommunication communication;
 

@@ -81,9 +81,14 @@ class SectionFile {
   std::unique_ptr<Xxh3> digest_ = std::make_unique<Xxh3>();
 };
 
-// Numbers of one pool for those of another whose texts were added to it.
-std::vector<uint32_t> AddAll(const TextPool& from, TextPool& to) {
+// Numbers of one pool for those of another whose texts were added to it. `from` may be moved from.
+std::vector<uint32_t> AddAll(TextPool& from, TextPool& to) {
   std::vector<uint32_t> numbers(from.size());
+  if (to.size() == 0) {
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    to = std::move(from);
+    return numbers;
+  }
   for (size_t i = 0; i < from.size(); ++i) numbers[i] = to.Add(from[i]);
   return numbers;
 }
@@ -137,7 +142,7 @@ struct StoreWriter::Impl {
     return static_cast<uint32_t>(blocks.size() - 1);
   }
 
-  std::vector<uint32_t> AddStacks(const PlaceData& place) {
+  std::vector<uint32_t> AddStacks(PlaceData& place) {
     const std::vector<uint32_t> frame_numbers = AddAll(place.frames, frames);
     std::vector<uint32_t> numbers(place.stacks.size());
     std::string stack;
