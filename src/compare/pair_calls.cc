@@ -107,10 +107,12 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
                                         const CompareOptions& options, Comparison& comparison) {
   const MappingFiles& files = options.mappings;
   const bool across = target.run.header().framework != golden.run.header().framework;
+  // The ranks of merged recordings number their calls on their own.
+  const bool is_merged = target.run.header().is_merged || golden.run.header().is_merged;
   const match::MatchOptions rules{
       // Names of saved values hold no call number that could be ignored.
-      .fuzzy = options.fuzzy_match && !comparison.of_saves,
-      .items = {.by_kind = across},
+      .fuzzy = (options.fuzzy_match || is_merged) && !comparison.of_saves,
+      .items = {.by_kind = across, .any_shape = is_merged},
       .target_site = [&](size_t i) { return SiteOf(target, i); },
       .golden_site = [&](size_t i) { return SiteOf(golden, i); },
   };

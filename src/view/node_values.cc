@@ -345,7 +345,9 @@ Result<NodeValues> ValuesOf(const Call& call, const ValueForm& form) {
     return walker.Walk(value, name, is_output);
   };
   if (call.kind == CallKind::kParametersGrad) {
-    for (const auto& [key, value] : call.members) PL_TRY(walk(value, "." + key, false));
+    for (const auto& [key, value] : call.members) {
+      if (key != dump_json::kMergeLines) PL_TRY(walk(value, "." + key, false));
+    }
   } else {
     for (const MemberRule& rule : kMembers) {
       const Value* const value = call.Find(rule.key);

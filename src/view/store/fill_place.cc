@@ -10,6 +10,7 @@
 
 #include "base/process/parallel.h"
 #include "tree/compare_trees.h"
+#include "view/build_graph.h"
 #include "view/store/call_details.h"
 #include "view/store/recorded_tree.h"
 
@@ -199,6 +200,15 @@ class PlaceFiller {
     return record.type != StoredType::kGroup && record.type != StoredType::kRoot;
   }
 
+  // How ranks were merged into a call; null: they were not.
+  [[nodiscard]] const std::vector<std::string>* MergeLines(bool is_golden,
+                                                           const std::string& name) const {
+    const auto* const seen = sides_[Index(is_golden)]->seen;
+    if (seen == nullptr) return nullptr;
+    const auto found = seen->merge_lines.find(name);
+    return found == seen->merge_lines.end() ? nullptr : &found->second;
+  }
+
   // All but the stack.
   [[nodiscard]] NodeRecord RecordOf(const Node& node, bool is_golden) const {
     NodeRecord record;
@@ -214,6 +224,7 @@ class PlaceFiller {
     if (node.is_recomputed) record.flags |= node_flag::kRecomputed;
     if (node.is_repaired) record.flags |= node_flag::kRepaired;
     const PlaceSide& side = *sides_[Index(is_golden)];
+    if (MergeLines(is_golden, node.name) != nullptr) record.flags |= node_flag::kMerged;
     if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node.name);
     if (!is_golden && comparison_ != nullptr) AddFindings(node, record);
     return record;
@@ -242,7 +253,9 @@ class PlaceFiller {
 
   bool DetailOf(bool is_golden, uint32_t node, NodeDetail& detail) const {
     const CallsOfNodes& calls = calls_[Index(is_golden)];
-    if (!calls.Has(node)) return false;
+    const auto* const lines = MergeLines(is_golden, nodes_[Index(is_golden)][node]->name);
+    if (lines != nullptr) detail.merge.assign(lines->begin(), lines->end());
+    if (!calls.Has(node)) return lines != nullptr;
     calls.ForEach(node, [&](uint32_t i) {
       if (comparison_ != nullptr) {
         AddCall(*comparison_, comparison_->calls[i], detail);
@@ -267,6 +280,9 @@ class PlaceFiller {
 void SeenSide::Take(const Call& call, bool grades_overflow) {
   if (call.kind == CallKind::kParametersGrad) gradients.push_back(call.name);
   TakeCommunication(call, communication);
+  if (auto lines = MergeLinesOf(call); !lines.empty()) {
+    merge_lines.insert_or_assign(call.name, std::move(lines));
+  }
   if (!grades_overflow) return;
   const auto grade = GradeOfCall(call);
   if (grade) overflow.insert_or_assign(call.name, grade->level);
