@@ -25,9 +25,6 @@ struct RunHeader {
   bool digests_own_bytes = false;
   // A dump of MindSpore's static graphs: calls are kernels, named {scope}.{type}.{number}.forward.
   bool of_graphs = false;
-  // The ranks of a parallel run became one (plumb graph --rank_size): shapes are those of one
-  // rank's parts, and calls are numbered by the rank that made them.
-  bool is_merged = false;
 
   // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
   [[nodiscard]] bool holds_saves() const { return level == "debug"; }

@@ -227,11 +227,6 @@ struct compare::RunPair::Impl {
     return target.run.header().of_graphs || golden.run.header().of_graphs;
   }
 
-  // Whether a side is what the ranks of a parallel run were merged into.
-  [[nodiscard]] bool is_merged() const {
-    return target.run.header().is_merged || golden.run.header().is_merged;
-  }
-
   // What is known of the two runs as wholes.
   void Describe() {
     comparison.of_saves = target.run.header().holds_saves();
@@ -347,7 +342,7 @@ Status compare::RunPair::Judge(const SentValues& received, StepChain* chain) {
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
   const measure::StatisticChoice choice = measure::ChoiceOf(comparison.rows);
   const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ,
-                                     choice.left_out(), impl_->is_merged()};
+                                     choice.left_out()};
   if (!choice.is_complete() && comparison.mode == CompareMode::kStatistics) {
     comparison.warnings.push_back(measure::ChoiceText(choice));
   }

@@ -15,6 +15,7 @@
 #include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "base/text/text_parts.h"
+#include "formats/json/merged_dump_json.h"
 #include "match/expand.h"
 #include "match/layer_mapping.h"
 #include "match/mapping_file.h"
@@ -101,6 +102,20 @@ Result<match::TextPairs> MapLayers(const PairingSide& target, const PairingSide&
   return match::DataMappingByLayers(side_of(target), side_of(golden), rules);
 }
 
+// Of recordings of merged ranks, whole numbers, sizes and groups of ranks among the arguments are
+// those of one rank's part.
+void DropSizes(std::vector<CallItems>& calls) {
+  constexpr std::string_view kSizes[] = {"<class 'int'>", "torch.Size", "slice",
+                                         "torch.ProcessGroup"};
+  const auto is_size = [&](const Item& item) {
+    const bool is_argument = item.role == ItemRole::kInput && !item.is_tensor && item.dtype;
+    return is_argument && std::ranges::any_of(kSizes, [&](std::string_view size) {
+             return std::string_view(*item.dtype) == size;
+           });
+  };
+  for (CallItems& call : calls) std::erase_if(call.items, is_size);
+}
+
 }  // namespace
 
 Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
@@ -108,7 +123,12 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
   const MappingFiles& files = options.mappings;
   const bool across = target.run.header().framework != golden.run.header().framework;
   // The ranks of merged recordings number their calls on their own.
-  const bool is_merged = target.run.header().is_merged || golden.run.header().is_merged;
+  const bool is_merged = dump_json::SaysMerged(target.run.dump_json_path()) ||
+                         dump_json::SaysMerged(golden.run.dump_json_path());
+  if (is_merged) {
+    DropSizes(target.calls);
+    DropSizes(golden.calls);
+  }
   const match::MatchOptions rules{
       // Names of saved values hold no call number that could be ignored.
       .fuzzy = (options.fuzzy_match || is_merged) && !comparison.of_saves,

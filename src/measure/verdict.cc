@@ -141,14 +141,7 @@ bool IsOneNumber(const Item& target, const Item& golden) {
   return *a < kBeyondIntegers && static_cast<int64_t>(*a) == (x != nullptr ? *x : *y);
 }
 
-bool IsSize(const Item& item) {
-  constexpr std::string_view kSizes[] = {"<class 'int'>", "torch.Size", "slice",
-                                         "torch.ProcessGroup"};
-  if (!item.dtype) return false;
-  return std::ranges::any_of(kSizes, [&](std::string_view size) { return *item.dtype == size; });
-}
-
-Difference OfScalars(const Item& target, const Item& golden, const PairContext& context) {
+Difference OfScalars(const Item& target, const Item& golden) {
   if (target.dtype == golden.dtype && target.shape_text == golden.shape_text &&
       target.digest == golden.digest && target.statistics == golden.statistics) {
     return Equal();
@@ -158,9 +151,6 @@ Difference OfScalars(const Item& target, const Item& golden, const PairContext& 
   if (IsOneNumber(target, golden)) return Equal();  // 2 and 2.0, 1 and True
   if (a && b && std::isnan(*a) && std::isnan(*b)) {
     return Decided(Verdict::kNotComparable, "nonfinite-both");
-  }
-  if (context.any_sizes && IsSize(target) && IsSize(golden)) {
-    return Decided(Verdict::kNotComparable, "merged-sizes");
   }
   Difference difference{
       Difference::Kind::kArgument, kInfinity, Verdict::kBroken, "argument-differs", {}};
@@ -410,7 +400,7 @@ Difference DifferenceOf(const Item& target, const Item& golden, const PairContex
     return DifferenceOf(Without(context.left_out, target), Without(context.left_out, golden),
                         of_rest, metrics);
   }
-  if (!target.is_tensor && !golden.is_tensor) return OfScalars(target, golden, context);
+  if (!target.is_tensor && !golden.is_tensor) return OfScalars(target, golden);
   if (target.is_tensor != golden.is_tensor) {
     return Decided(Verdict::kNotComparable, "structure-differs");
   }

@@ -39,15 +39,12 @@ struct PairContext {
   bool digest_bases_differ = false;
   // Statistics that one recorder was not asked for: nothing is said about them.
   StatisticSet left_out{};
-  // Of merged recordings, whose calls have the sizes and the groups of one rank's parts: whole
-  // numbers, sizes and groups among the arguments may be others (reason "merged-sizes").
-  bool any_sizes = false;
 };
 
 // The difference of two paired items. `metrics` is null outside mode tensor; there its absence
 // reasons decide. Stable reasons: "" (same), "nonfinite-target", "nonfinite-golden",
 // "nonfinite-both", "nonfinite-position", "zero-target", "zero-golden", "zero-both", "empty",
-// "unreadable", "no-data", "digest-differs", "digest-basis", "subnormal", "merged-sizes".
+// "unreadable", "no-data", "digest-differs", "digest-basis", "subnormal".
 Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics);
 

@@ -125,7 +125,7 @@ Result<bool> MeetsAny(const MetConditions& met, const std::vector<std::string>& 
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 26> kTexts = {{
+constexpr std::array<CodeAndText, 25> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -150,7 +150,6 @@ constexpr std::array<CodeAndText, 26> kTexts = {{
     {"fill-differs", "masks that mean the same, with other numbers"},
     {"operands-exchanged", "equal: the operands stand in another order on the other side"},
     {"digest-basis", "checksums taken from other bytes"},
-    {"merged-sizes", "sizes of one rank's part of the model: the ranks were merged"},
     {"other-node", "a gradient that is summed at another place"},
 }};
 

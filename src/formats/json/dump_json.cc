@@ -16,9 +16,6 @@ namespace plumbline::dump_json {
 
 namespace {
 
-// Of construct.json: what Megatron's training counted.
-constexpr std::string_view kMicroStepCount = "megatron_micro_step_number";
-
 // A line break and as many blanks as indentation usually needs.
 constexpr size_t kReadyBlanks = 63;
 constexpr std::array<char, kReadyBlanks + 1> kLineStart = [] {
@@ -196,11 +193,6 @@ void DumpWriter::Begin(const RunHeader& header) {
   } else {
     AppendHeaderText(kDumpDataDir, header.dump_data_dir, out_);
   }
-  if (header.is_merged) {
-    BreakLine(1, out_);
-    json::AppendString(kIsMerged, out_);
-    out_ += ": true,";
-  }
   out_ += "\n \"data\": {";
 }
 
@@ -293,57 +285,6 @@ std::string FormatConstruct(const ConstructTable& parents) {
   return out;
 }
 
-std::string FormatCallTree(const CallTree& tree) {
-  std::string out;
-  char separator = '{';
-  const auto begin = [&](std::string_view key) {
-    out += separator;
-    separator = ',';
-    BreakLine(1, out);
-    json::AppendString(key, out);
-    out += ": ";
-  };
-  if (tree.has_micro_steps) {
-    begin(kMicroStepCount);
-    AppendInt(tree.last_micro_step, out);
-  }
-  for (const CallTree::Row& row : tree.rows) {
-    begin(row.name);
-    if (tree.has_micro_steps) out += '[';
-    row.parent.empty() ? void(out += "null") : json::AppendString(row.parent, out);
-    if (!tree.has_micro_steps) continue;
-    out += ", ";
-    AppendInt(row.micro_step, out);
-    out += ']';
-  }
-  out += separator == '{' ? "{}" : "\n}";
-  return out;
-}
-
-Status WriteStackGroups(std::span<const StackGroup> groups, const TextSink& sink) {
-  std::string out;
-  for (size_t i = 0; i < groups.size(); ++i) {
-    out += i == 0 ? '{' : ',';
-    BreakLine(1, out);
-    out += fmt::format("\"{}\": [", i);
-    BreakLine(2, out);
-    char bracket = '[';
-    for (const std::string_view name : groups[i].names) {
-      out += bracket;
-      bracket = ',';
-      BreakLine(3, out);
-      json::AppendString(name, out);
-    }
-    out += "],";
-    BreakLine(2, out);
-    out += groups[i].frames;
-    out += ']';
-    PL_TRY(sink(out));
-    out.clear();
-  }
-  return sink(groups.empty() ? "{}" : "\n}");
-}
-
 // stack.json and construct.json -> tables.
 
 namespace {
@@ -353,6 +294,8 @@ using json::Kind;
 // Enough for the first name of a stack.json.
 constexpr size_t kFirstMemberBytes = size_t{64} << 10;
 constexpr int kMaxDepth = 512;  // of lists and objects in these files
+// Newest upstream, Megatron training: a counter among the parents.
+constexpr std::string_view kMicroStepCount = "megatron_micro_step_number";
 
 Error WrongValue(std::string_view name, std::string_view problem, const json::Reader& in) {
   return Error(ErrorCode::kCorrupt, fmt::format("{}: {} (byte {})", name, problem, in.offset()));

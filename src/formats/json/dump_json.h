@@ -25,7 +25,6 @@ inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kFramework = "framework";
 inline constexpr std::string_view kDumpDataDir = "dump_data_dir";
 inline constexpr std::string_view kData = "data";
-inline constexpr std::string_view kIsMerged = "is_merged";  // several ranks became one
 // Tensor object.
 inline constexpr std::string_view kType = "type";
 inline constexpr std::string_view kDType = "dtype";
@@ -51,8 +50,6 @@ inline constexpr std::string_view kInput = "input";
 inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kBuffers = "buffers";  // of a module, those that the call changed
 inline constexpr std::string_view kIsRecompute = "is_recompute";
-// Of an entry that several ranks were merged into: how, a line each. No value of the call.
-inline constexpr std::string_view kMergeLines = "parallel_merge_info";
 
 // Builds the text of dump.json piece by piece. `out` must outlive the writer; it may be drained
 // (written to a file and cleared) between calls. Single-threaded.
@@ -95,13 +92,6 @@ std::string FormatStackTexts(const StackTexts& stack);
 using TextSink = std::function<Status(std::string_view piece)>;
 Status WriteStackTexts(const StackTexts& stack, const TextSink& sink);
 std::string FormatConstruct(const ConstructTable& parents);
-std::string FormatCallTree(const CallTree& tree);
-// The grouped form of 26.x: calls that have the same frames, which are a JSON list.
-struct StackGroup {
-  std::vector<std::string_view> names;
-  std::string_view frames;
-};
-Status WriteStackGroups(std::span<const StackGroup> groups, const TextSink& sink);
 
 struct DumpFile {
   RunHeader header;

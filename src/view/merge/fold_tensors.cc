@@ -4,8 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,10 +22,7 @@ namespace plumbline::view {
 namespace {
 
 constexpr std::string_view kColumn = "ColumnParallelLinear", kRow = "RowParallelLinear";
-constexpr std::string_view kFirstOutput = "output.0";
-constexpr std::string_view kMatmul = "matmul", kAllReduce = "all_reduce";
-constexpr std::array<std::string_view, 2> kReduceScatters = {"_reduce_scatter_base",
-                                                             "reduce_scatter_tensor"};
+constexpr std::string_view kMatmul = "matmul";
 constexpr std::string_view kNormAssumption =
     "Norm: assumes that the ranks hold parts of one tensor; of copies that differ it is too large";
 
@@ -59,8 +57,8 @@ std::optional<RankMark> MarkIn(std::string_view name) {
 
 class TensorFolder {
  public:
-  TensorFolder(std::span<RankTree* const> trees, const RankGroups& groups)
-      : main_(*trees.front()), others_(trees.begin() + 1, trees.end()) {
+  TensorFolder(std::span<RankTree* const> trees, const RankGroups& groups, const PartialSums& sums)
+      : main_(*trees.front()), others_(trees.begin() + 1, trees.end()), sums_(sums) {
     for (const auto& group : groups) {
       for (const int64_t rank : group) group_of_.emplace(rank, &group);
     }
@@ -69,21 +67,20 @@ class TensorFolder {
   void Run() {
     const std::vector<Part*> parts = PartsBelow(main_.root());
     for (Part* const part : parts) {
-      if (!TakesPart(*part)) continue;
-      ReplaceSums(*part);
-      Merge(*part, Which::kDiffering);
+      if (TakesPart(*part)) Merge(*part);
     }
     for (Part* const part : parts) MergeBetween(*part);
   }
 
  private:
   static bool TakesPart(const Part& part) {
-    return part.parent != nullptr && part.parent->is_module() && !IsOwnOfRank(*part.parent) &&
-           !IsDistributed(part) && !part.is_merged;
+    return part.parent != nullptr && part.type != NodeType::kCollection &&
+           !IsOwnOfRank(*part.parent) && !IsDistributed(part) && !part.is_merged;
   }
 
   // The same call on the other ranks; empty if one of them has it not.
   [[nodiscard]] std::vector<Part*> PeersOf(const Part& part) const {
+    if (part.parent->type == NodeType::kCollection) return LoosePeersOf(part);
     std::vector<Part*> peers;
     const auto mark = part.is_module() ? std::nullopt : MarkIn(part.name);
     const std::vector<int64_t>* group = nullptr;
@@ -106,122 +103,51 @@ class TensorFolder {
     return peers;
   }
 
+  // Calls between the modules of all ranks are in the first tree. Those of a group's first rank have
+  // peers.
+  [[nodiscard]] std::vector<Part*> LoosePeersOf(const Part& part) const {
+    std::vector<Part*> peers;
+    const auto group = group_of_.find(part.rank);
+    if (group == group_of_.end() || group->second->front() != part.rank) return peers;
+    const auto mark = MarkIn(part.name);
+    for (const int64_t rank : std::span(*group->second).subspan(1)) {
+      std::string name = part.name;
+      mark ? void(name.replace(mark->at, mark->size, fmt::format("{}", rank)))
+           : void(name = WithRankMark(name, rank));
+      Part* const peer = main_.Find(name);
+      if (peer == nullptr) return {};
+      peers.push_back(peer);
+    }
+    return peers;
+  }
+
   static std::string RanksLine(const Part& part, const std::vector<Part*>& peers) {
     std::vector<int64_t> ranks = {part.rank};
     for (const Part* const peer : peers) ranks.push_back(peer->rank);
     return fmt::format("Merged over tensor parallel ranks [{}]", fmt::join(ranks, ", "));
   }
 
-  static void MergeInto(const std::vector<TensorsAt>& places, Part& part) {
-    for (const TensorsAt& place : places) {
-      for (std::string& line : MergeTensors(place)) part.merge.push_back(std::move(line));
-    }
-  }
-
-  void Merge(Part& part, Which which) {
+  void Merge(Part& part) {
     const std::vector<Part*> peers = PeersOf(part);
-    const DifferingTensors found = TensorsThat(which, part, peers);
+    const DifferingTensors found = TensorsThat(Which::kDiffering, part, peers);
     if (found.any()) MergeFound(found, peers, part);
   }
 
-  static void MergeFound(const DifferingTensors& found, const std::vector<Part*>& peers,
-                         Part& part) {
+  void MergeFound(const DifferingTensors& found, const std::vector<Part*>& peers, Part& part) {
     part.is_merged = true;
     part.merge.push_back(RanksLine(part, peers));
-    const size_t before = part.merge.size();
-    MergeInto(found.inputs, part);
-    MergeInto(found.outputs, part);
-    if (part.merge.size() > before) part.merge.emplace_back(kNormAssumption);
-  }
-
-  // --- sums over the ranks ----------------------------------------------------------------------
-
-  void ReplaceSums(Part& part) {
-    if (!part.is_module()) return;
-    const bool holds_sums = Contains(ClassIn(part.name, tree::kForward), kRow) ||
-                            Contains(ClassIn(part.name, tree::kBackward), kColumn);
-    if (!holds_sums) return;
-    std::vector<Part*> reduces;
-    for (Part* const child : part.children) {
-      if (IsReduce(child->name)) reduces.push_back(child);
+    bool has_parts = false;
+    for (const auto* const places : {&found.inputs, &found.outputs}) {
+      for (const TensorsAt& place : *places) {
+        std::vector<std::string> lines = sums_.Replace(place);
+        if (lines.empty()) {
+          lines = MergeTensors(place);
+          has_parts = has_parts || !lines.empty();
+        }
+        std::ranges::move(lines, std::back_inserter(part.merge));
+      }
     }
-    for (Part* const child : part.children) {
-      if (!child->is_merged && Contains(child->name, kMatmul)) ReplaceSum(*child, reduces);
-    }
-  }
-
-  static bool IsReduce(std::string_view name) {
-    return Contains(name, kAllReduce) ||
-           std::ranges::any_of(kReduceScatters, [&](auto each) { return Contains(name, each); });
-  }
-
-  // The tensor that a call returns or that a reduction sums up; null: none.
-  static TensorRecord* FirstOutput(Part& part) {
-    for (const PlacedValue& value : PlacedValuesOf(part)) {
-      if (value.is_output) return value.place == kFirstOutput ? value.tensor : nullptr;
-    }
-    return nullptr;
-  }
-  // all_reduce(tensor), reduce_scatter(output, input)
-  static TensorRecord* SummedInput(Part& reduce) {
-    size_t skip = Contains(reduce.name, kAllReduce) ? 0 : 1;
-    for (const PlacedValue& value : PlacedValuesOf(reduce)) {
-      if (value.is_output) continue;
-      if (skip == 0) return value.tensor;
-      --skip;
-    }
-    return nullptr;
-  }
-
-  // The reduction that takes `sum` is used up.
-  void ReplaceSum(Part& matmul, std::vector<Part*>& reduces) {
-    TensorRecord* const sum = FirstOutput(matmul);
-    if (sum == nullptr) return;
-    for (auto at = reduces.begin(); at != reduces.end(); ++at) {
-      const TensorRecord* const taken = SummedInput(**at);
-      if (taken == nullptr || FirstOutput(**at) == nullptr) continue;
-      if (!AgreeIn(*sum, *taken, Sameness::kExact)) continue;
-      ReplaceBy(**at, matmul);
-      reduces.erase(at);
-      return;
-    }
-  }
-
-  void ReplaceBy(Part& reduce, Part& matmul) {
-    const std::vector<Part*> peers = PeersOf(matmul);
-    DifferingTensors found = TensorsThat(Which::kDiffering, matmul, peers);
-    std::erase_if(found.outputs, [](const TensorsAt& each) { return each.place == kFirstOutput; });
-    if (found.any()) MergeFound(found, peers, matmul);
-    matmul.is_merged = true;
-    TensorRecord whole = *FirstOutput(reduce);
-    std::vector<std::string> lines = WholeOf(reduce, whole);
-    TensorRecord& sum = *FirstOutput(matmul);
-    sum.max = whole.max;
-    sum.min = whole.min;
-    sum.mean = whole.mean;
-    sum.norm = whole.norm;
-    sum.max_finite = whole.max_finite;
-    sum.min_finite = whole.min_finite;
-    sum.nan_count = whole.nan_count;
-    sum.inf_count = whole.inf_count;
-    sum.zero_count = whole.zero_count;
-    ForgetContents(sum);
-    matmul.merge.push_back(fmt::format("Output: that of {}", reduce.name));
-    for (std::string& line : lines) matmul.merge.push_back(std::move(line));
-  }
-
-  // A reduce_scatter leaves each rank a part of the sum: together they are `whole`.
-  std::vector<std::string> WholeOf(Part& reduce, TensorRecord& whole) const {
-    if (Contains(reduce.name, kAllReduce)) return {};
-    std::vector<TensorRecord> parts;
-    for (Part* const peer : PeersOf(reduce)) {
-      const TensorRecord* const part = FirstOutput(*peer);
-      if (part == nullptr) return {};
-      parts.push_back(*part);
-    }
-    TensorsAt at{std::string(kFirstOutput), {&whole}};
-    for (TensorRecord& part : parts) at.tensors.push_back(&part);
-    return MergeTensors(at);
+    if (has_parts) part.merge.emplace_back(kNormAssumption);
   }
 
   // --- what lies between two parallel layers ----------------------------------------------------
@@ -263,14 +189,16 @@ class TensorFolder {
 
   RankTree& main_;
   std::vector<RankTree*> others_;
+  const PartialSums& sums_;
   std::unordered_map<int64_t, const std::vector<int64_t>*> group_of_;  // by rank
 };
 
 }  // namespace
 
-void FoldTensors(std::span<RankTree* const> trees, const RankGroups& groups) {
+void FoldTensors(std::span<RankTree* const> trees, const RankGroups& groups,
+                 const PartialSums& sums) {
   if (trees.size() < 2) return;
-  TensorFolder(trees, groups).Run();
+  TensorFolder(trees, groups, sums).Run();
 }
 
 }  // namespace plumbline::view

@@ -6,20 +6,21 @@
 #include <span>
 
 #include "view/merge/parallel_layout.h"
+#include "view/merge/partial_sums.h"
 #include "view/merge/rank_tree.h"
 
 namespace plumbline::view {
 
 // Merges the statistics of tensors that the ranks hold parts of into the first tree: of calls below
-// modules (not of communication, optimizer, clip_grad) those that differ between the ranks. In the
-// forward call of a RowParallelLinear and the backward call of a ColumnParallelLinear, what a
-// matmul returns is a part of a sum: its statistics become those of the all_reduce or
-// reduce_scatter that takes it. Between a ColumnParallelLinear whose values look alike on all ranks
-// and the RowParallelLinear behind it, everything is merged.
+// modules and between them (not of communication, optimizer, clip_grad) those that differ between
+// the ranks: summands become the sum, others are parts of one tensor. Between a
+// ColumnParallelLinear whose values look alike on all ranks and the RowParallelLinear behind it,
+// everything is merged.
 //
 // `groups`: all tensor parallel groups of the run, which lead from calls that are marked with a
 // rank to their peers. Requires: an index of each tree.
-void FoldTensors(std::span<RankTree* const> trees, const RankGroups& groups);
+void FoldTensors(std::span<RankTree* const> trees, const RankGroups& groups,
+                 const PartialSums& sums);
 
 }  // namespace plumbline::view
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "view/merge/fold_pipeline.h"
 #include "view/merge/trees_for_test.h"
 
 namespace plumbline::view {
@@ -71,7 +72,8 @@ TEST(MergedValues, SameWithinAMillionth) {
 }
 
 // Two ranks; the sum over the ranks has the maximum 7 on both.
-std::vector<RankTree> TwoRanks(const std::string& reduce = "Distributed.all_reduce.0.forward") {
+std::vector<RankTree> TwoRanks(const std::string& reduce = "Distributed.all_reduce.0.forward",
+                               const std::string& place = kRow) {
   std::vector<RankTree> trees;
   for (int rank = 0; rank < 2; ++rank) {
     const double at = rank;
@@ -81,15 +83,20 @@ std::vector<RankTree> TwoRanks(const std::string& reduce = "Distributed.all_redu
                                   {"Functional.gelu.0.forward", kBlock, 2 + at, 3 + at},
                                   {kRow, kBlock, 3 + at, 7},
                                   {"Torch.matmul.1.forward", kRow, 3 + at, 5 + at},
-                                  {reduce, kRow, 5 + at, 7},
+                                  {reduce, place, 5 + at, 7},
                                   {"Tensor.add.0.forward", kBlock, 7, 8}}));
   }
   return trees;
 }
 
+void Fold(std::vector<RankTree>& trees, const RankGroups& groups = {{0, 1}}) {
+  const PartialSums sums(trees, groups);
+  FoldTensors(PointersTo(trees), groups, sums);
+}
+
 TEST(FoldTensors, PartsAreMergedAndCopiesStay) {
   std::vector<RankTree> trees = TwoRanks();
-  FoldTensors(PointersTo(trees), {{0, 1}});
+  Fold(trees);
   RankTree& main = trees[0];
   Part& column = *main.Find(kColumn);
   EXPECT_EQ(MaxAt(column, "input.0"), 1);
@@ -105,11 +112,63 @@ TEST(FoldTensors, PartsAreMergedAndCopiesStay) {
 
 TEST(FoldTensors, APartOfASumBecomesTheSum) {
   std::vector<RankTree> trees = TwoRanks();
-  FoldTensors(PointersTo(trees), {{0, 1}});
+  Fold(trees);
   Part& matmul = *trees[0].Find("Torch.matmul.1.forward");
   EXPECT_EQ(MaxAt(matmul, "input.0"), 4);
   EXPECT_EQ(MaxAt(matmul, "output.0"), 7);
-  EXPECT_EQ(matmul.merge.back(), "Output: that of Distributed.all_reduce.0.forward");
+  EXPECT_EQ(matmul.merge.back(), "output.0: that of Distributed.all_reduce.0.forward");
+}
+
+// Recorders put a reduction beside its layer, and copies before it are summands, too.
+TEST(FoldTensors, ASummandIsKnownWhereverItsReductionStands) {
+  for (const std::string& place : {kBlock, std::string()}) {
+    std::vector<RankTree> trees = TwoRanks("Distributed.all_reduce.0.forward", place);
+    for (RankTree& tree : trees) {
+      Part& copy = tree.parts.emplace_back();
+      copy.name = "Tensor.clone.0.forward";
+      copy.type = NodeType::kApi;
+      copy.rank = tree.rank;
+      copy.members = tree.Find("Distributed.all_reduce.0.forward")->members;
+      copy.members[1].second = copy.members[0].second;
+      AttachAt(copy, *tree.Find(kRow), 1);
+      tree.Index();
+    }
+    Fold(trees);
+    EXPECT_EQ(MaxAt(*trees[0].Find("Torch.matmul.1.forward"), "output.0"), 7) << place;
+    Part& copy = *trees[0].Find("Tensor.clone.0.forward");
+    EXPECT_EQ(MaxAt(copy, "input.0"), 7);
+    EXPECT_EQ(MaxAt(copy, "output.0"), 7);
+    EXPECT_EQ(MaxAt(*trees[0].Find("Distributed.all_reduce.0.forward"), "input.0"), 5);
+  }
+}
+
+// A loss that is a copy on every rank and summed up for its mean is no summand.
+TEST(FoldTensors, CopiesThatAreSummedUpStay) {
+  std::vector<RankTree> trees = TwoRanks();
+  for (RankTree& tree : trees) {
+    Part& reduce = *tree.Find("Distributed.all_reduce.0.forward");
+    reduce.members[0].second.As<ValueList>()->front() = TensorOf(8);
+    reduce.members[1].second.As<ValueList>()->front() = TensorOf(16);
+  }
+  Fold(trees);
+  EXPECT_EQ(MaxAt(*trees[0].Find("Tensor.add.0.forward"), "output.0"), 8);
+  EXPECT_EQ(MaxAt(*trees[0].Find("Torch.matmul.1.forward"), "output.0"), 6);
+}
+
+// Calls between modules of all ranks are in the first tree, those of others marked.
+TEST(FoldTensors, CallsBetweenModulesAreMerged) {
+  std::vector<RankTree> trees;
+  for (int rank = 0; rank < 2; ++rank) {
+    trees.push_back(TreeOf(rank, {{"Apis_Between_Modules.0", ""},
+                                  {"Torch.tanh.0.forward", "Apis_Between_Modules.0", 1, 2.0 + rank},
+                                  {"Torch.exp.0.forward", "Apis_Between_Modules.0", 1, 1}}));
+  }
+  FoldLooseCalls(PointersTo(trees));
+  Fold(trees);
+  EXPECT_EQ(MaxAt(*trees[0].Find("Torch.tanh.0.forward"), "output.0"), 3);
+  EXPECT_EQ(MaxAt(*trees[0].Find("Torch.tanh_rank1.0.forward"), "output.0"), 3);
+  EXPECT_TRUE(trees[0].Find("Torch.exp.0.forward")->merge.empty());
+  EXPECT_TRUE(trees[0].Find("Torch.tanh_rank1.0.forward")->merge.empty());
 }
 
 // reduce_scatter(output, input) leaves each rank a part of the sum.
@@ -122,7 +181,7 @@ TEST(FoldTensors, PartsOfAScatteredSumAreMerged) {
     reduce.members[1].second.As<ValueList>()->front() =
         TensorOf(7 + static_cast<double>(tree.rank));
   }
-  FoldTensors(PointersTo(trees), {{0, 1}});
+  Fold(trees);
   Part& matmul = *trees[0].Find("Torch.matmul.1.forward");
   EXPECT_EQ(MaxAt(matmul, "output.0"), 8);
   EXPECT_EQ(NumberIn(TensorAt(matmul, "output.0").mean), 7.5);
@@ -139,7 +198,7 @@ TEST(FoldTensors, BetweenParallelLayersThatLookAlikeEverythingIsMerged) {
     Part& row = *tree.Find(kRow);
     row.members.emplace_back(dump_json::kParameters, ValueMap{{"bias", TensorOf(1)}});
   }
-  FoldTensors(PointersTo(trees), {{0, 1}});
+  Fold(trees);
   const double two = std::sqrt(2.0);
   RankTree& main = trees[0];
   EXPECT_EQ(NumberIn(TensorAt(*main.Find(kColumn), "input.0").norm), 1);
@@ -160,7 +219,7 @@ TEST(FoldTensors, MarkedCallsFindTheirPeers) {
                {fmt::format("Torch.tanh_rank{}.3.forward", rank + 4), kBlock, 1, 2.0 + rank}}));
     trees.back().parts.back().rank = rank + 4;
   }
-  FoldTensors(PointersTo(trees), {{0, 1}, {4, 5}});
+  Fold(trees, {{0, 1}, {4, 5}});
   Part& tanh = *trees[0].Find("Torch.tanh_rank4.3.forward");
   EXPECT_EQ(MaxAt(tanh, "output.0"), 3);
   EXPECT_EQ(tanh.merge.front(), "Merged over tensor parallel ranks [4, 5]");

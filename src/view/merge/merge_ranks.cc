@@ -16,6 +16,7 @@
 #include "view/merge/fold_tensors.h"
 #include "view/merge/merged_dump.h"
 #include "view/merge/merged_values.h"
+#include "view/merge/partial_sums.h"
 #include "view/merge/rank_groups.h"
 #include "view/merge/rank_tree.h"
 
@@ -163,6 +164,7 @@ class StepMerger {
     for (const auto& [rank, tree] : by_rank) {
       if (rank != job.rank()) all.push_back(tree);
     }
+    const PartialSums sums(trees, tensor_);
     FoldLooseCalls(all);
     std::vector<RankTree*> leaders;
     for (const auto& pipeline : job.pipelines) {
@@ -171,7 +173,7 @@ class StepMerger {
       FoldPipeline(stages, request_.layout.chunks);
       leaders.push_back(stages.front());
     }
-    FoldTensors(leaders, tensor_);
+    FoldTensors(leaders, tensor_, sums);
     RankTree& main = *leaders.front();
     for (const std::string& note : main.notes) Note(note);
     return Write(job, number, main);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file/file.h"
-#include "formats/json/dump_json.h"
+#include "formats/json/merged_dump_json.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
 #include "view/merge/merged_values.h"
@@ -84,8 +84,7 @@ Status WriteEntries(const RankTree& tree, const std::vector<Part*>& parts,
   header.task = tree.task;
   header.level = tree.level;
   header.framework = tree.framework;
-  header.is_merged = true;
-  writer.Begin(header);
+  text = dump_json::MergedHeader(header);
   for (Part* const part : parts) {
     if (part->members.empty() && part->merge.empty()) continue;
     writer.Add(EntryOf(*part));

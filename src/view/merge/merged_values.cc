@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "base/text/number_text.h"
-#include "formats/json/dump_json.h"
+#include "formats/json/merged_dump_json.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::view {
 namespace {
@@ -69,12 +70,6 @@ class PlaceWalker {
 };
 
 bool IsGradients(const Part& part) { return part.name.find(".parameters_grad") != part.name.npos; }
-
-std::optional<double> NumberOf(const Statistic& statistic) {
-  if (const auto* real = std::get_if<double>(&statistic)) return *real;
-  if (const auto* whole = std::get_if<int64_t>(&statistic)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
 
 bool AreNear(double first, double other) {
   const double distance = std::abs(first - other);
@@ -212,6 +207,19 @@ std::string Formula(const Rule& rule, const std::vector<double>& numbers) {
 }
 
 }  // namespace
+
+void TakeStatistics(const TensorRecord& from, TensorRecord& tensor) {
+  tensor.max = from.max;
+  tensor.min = from.min;
+  tensor.mean = from.mean;
+  tensor.norm = from.norm;
+  tensor.max_finite = from.max_finite;
+  tensor.min_finite = from.min_finite;
+  tensor.nan_count = from.nan_count;
+  tensor.inf_count = from.inf_count;
+  tensor.zero_count = from.zero_count;
+  ForgetContents(tensor);
+}
 
 std::vector<PlacedValue> PlacedValuesOf(Part& part) {
   std::vector<PlacedValue> values;

@@ -63,6 +63,8 @@ std::vector<std::string> MergeTensors(const TensorsAt& parts);
 
 // Drops what no merged tensor has: the digest and the file.
 void ForgetContents(TensorRecord& tensor);
+// The same, and all statistics become those of another tensor.
+void TakeStatistics(const TensorRecord& from, TensorRecord& tensor);
 
 }  // namespace plumbline::view
 

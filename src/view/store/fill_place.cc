@@ -186,6 +186,10 @@ class PlaceFiller {
       });
       for (size_t i = 0; i < some.size(); ++i) {
         records[i].stack = StackOf(frames[i]);
+        if (const auto* const lines = MergeLines(is_golden, some[i]->name)) {
+          records[i].flags |= node_flag::kMerged;
+          merged_[Index(is_golden)].emplace(static_cast<uint32_t>(first + i), lines);
+        }
         place_.AddNode(is_golden, records[i]);
       }
     }
@@ -224,7 +228,6 @@ class PlaceFiller {
     if (node.is_recomputed) record.flags |= node_flag::kRecomputed;
     if (node.is_repaired) record.flags |= node_flag::kRepaired;
     const PlaceSide& side = *sides_[Index(is_golden)];
-    if (MergeLines(is_golden, node.name) != nullptr) record.flags |= node_flag::kMerged;
     if (side.seen != nullptr) record.overflow = OverflowOf(*side.seen, node.name);
     if (!is_golden && comparison_ != nullptr) AddFindings(node, record);
     return record;
@@ -253,9 +256,10 @@ class PlaceFiller {
 
   bool DetailOf(bool is_golden, uint32_t node, NodeDetail& detail) const {
     const CallsOfNodes& calls = calls_[Index(is_golden)];
-    const auto* const lines = MergeLines(is_golden, nodes_[Index(is_golden)][node]->name);
-    if (lines != nullptr) detail.merge.assign(lines->begin(), lines->end());
-    if (!calls.Has(node)) return lines != nullptr;
+    const auto merged = merged_[Index(is_golden)].find(node);
+    const bool is_merged = merged != merged_[Index(is_golden)].end();
+    if (is_merged) detail.merge.assign(merged->second->begin(), merged->second->end());
+    if (!calls.Has(node)) return is_merged;
     calls.ForEach(node, [&](uint32_t i) {
       if (comparison_ != nullptr) {
         AddCall(*comparison_, comparison_->calls[i], detail);
@@ -270,6 +274,7 @@ class PlaceFiller {
   const Comparison* const comparison_;
   PlaceBuilder& place_;
   std::vector<Node*> nodes_[2];
+  std::unordered_map<uint32_t, const std::vector<std::string>*> merged_[2];  // nodes with lines
   std::vector<CallsOfNodes> calls_;
   std::unordered_set<std::string_view> communicates_;  // calls of the side that is added
   std::unordered_map<const void*, uint32_t> stacks_;   // by the recorder's list of frames
