@@ -81,35 +81,48 @@ def test_merged_graph_is_upstreams(tmp_path, name):
         own, upstream = read_db(ours, rank=rank), read_db(theirs, rank=rank)
         assert set(upstream) - set(own) == set()
         assert all(is_kept_by_us_alone(each) for each in set(own) - set(upstream))
-        for node, row in upstream.items():
-            check_node(own[node], row)
+        lost = [node for node, row in upstream.items() if check_node(own[node], row)]
+        # Of the layers of later chunks upstream takes the summands for parts of one tensor.
+        assert all("linear_fc" in own[node]["up_node"] for node in lost)
+        assert len(lost) == (8 if name == "tp2pp2vpp2" else 0)
 
 
-def check_node(own: dict[str, Any], upstream: dict[str, Any]) -> None:
-    """One node, its values and how they were merged."""
+def is_lost_summand(own: dict[str, Any], upstream: dict[str, Any]) -> bool:
+    """Whether we alone say of what call the sum is."""
+    return ("output.0: that of Distributed" in own["parallel_merge_info"]
+            and "Distributed" not in upstream["parallel_merge_info"])
+
+
+def check_node(own: dict[str, Any], upstream: dict[str, Any]) -> bool:
+    """One node, its values and how they were merged. True: upstream lost a summand."""
     name = own["node_name"]
+    is_lost = is_lost_summand(own, upstream)
     assert (own["up_node"], own["node_type"]) == (upstream["up_node"], upstream["node_type"])
     if name != "DefaultModel":
-        known = [each for each in json.loads(own["sub_nodes"] or "[]")
-                 if each in json.loads(upstream["sub_nodes"] or "[]")]
-        assert known == json.loads(upstream["sub_nodes"] or "[]")
+        listed = json.loads(upstream["sub_nodes"] or "[]")
+        known = [each for each in json.loads(own["sub_nodes"] or "[]") if each in listed]
+        if "_Rank" in name and not any("_rank" in each for each in listed):
+            # Of several replicas, upstream lists calls of a second pipeline as those of the first.
+            known = [re.sub(r"_rank\d+", "", each) for each in json.loads(own["sub_nodes"])]
+        assert known == listed
     is_summed = "ColumnParallelLinear.backward" in own["up_node"] and "matmul" in name
     for key in ("input_data", "output_data"):
         mine, other = statistics(own[key]), statistics(upstream[key])
         assert list(mine) == list(other)
         for place, numbers in other.items():
             # Of a matmul's backward call whose first result is a sum, upstream forgets the others.
-            if is_summed and place.endswith(".output.1"):
+            if is_summed and place.endswith(".output.1") or is_lost and ".output." in place:
                 continue
             # Upstream rounds what it merged to float32.
             assert mine[place] == pytest.approx(numbers, rel=1.2e-7, abs=1e-12), f"{name} {place}"
-    if is_summed:
-        return
+    if is_summed or is_lost:
+        return is_lost
     lines = json.loads(upstream["parallel_merge_info"] or "[]")
     if lines:
         assert facts(json.loads(own["parallel_merge_info"])) == facts(lines)
     else:
         assert "Merged over" not in own["parallel_merge_info"]
+    return False
 
 
 @pytest.mark.parametrize("name", ["tp2", "pp2", "tp2pp2", "vpp2"])

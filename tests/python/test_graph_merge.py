@@ -142,7 +142,7 @@ def test_the_viewer_shows_how_ranks_were_merged(tmp_path):
         assert lines[1].startswith("Max of input.0: max(")
         loose = result.node("Apis_Between_Modules_Rank2.0")
         assert result.node("Distributed.irecv_rank2.0.forward")["parent"] == loose["id"]
-        assert {each["name"] for each in result.find("is:merged")} >= {first}
+        assert {each["name"] for each in result.find("flag:merged")} >= {first}
 
 
 def test_pipeline_layers_are_numbered_on(tmp_path):
@@ -154,7 +154,7 @@ def test_pipeline_layers_are_numbered_on(tmp_path):
     layers = [name.split(".")[5] for name in construct
               if name.endswith("TransformerLayer.backward.0")]
     assert layers == [str(i) for i in reversed(range(8))]
-    groups = {parent for parent in construct.values() if "_Rank" in parent}
+    groups = {parent for parent in construct.values() if "Modules_Rank" in parent}
     assert groups == {"Apis_Between_Modules_Rank0.0", "Apis_Between_Modules_Rank1.0",
                       "Apis_Between_Modules_Rank1.1"}
 
