@@ -111,7 +111,7 @@ def check_node(own: dict[str, Any], upstream: dict[str, Any]) -> bool:
         assert list(mine) == list(other)
         for place, numbers in other.items():
             # Of a matmul's backward call whose first result is a sum, upstream forgets the others.
-            if is_summed and place.endswith(".output.1") or is_lost and ".output." in place:
+            if (is_summed and place.endswith(".output.1")) or (is_lost and ".output." in place):
                 continue
             # Upstream rounds what it merged to float32.
             assert mine[place] == pytest.approx(numbers, rel=1.2e-7, abs=1e-12), f"{name} {place}"

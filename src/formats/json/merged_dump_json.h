@@ -1,4 +1,5 @@
-// What recordings of merged parallel ranks have beside those of one rank (docs/formats/dump_json.md).
+// What recordings of merged parallel ranks have beside those of one rank
+// (docs/formats/dump_json.md).
 
 #ifndef PLUMBLINE_FORMATS_JSON_MERGED_DUMP_JSON_H_
 #define PLUMBLINE_FORMATS_JSON_MERGED_DUMP_JSON_H_

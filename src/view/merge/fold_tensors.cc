@@ -103,8 +103,8 @@ class TensorFolder {
     return peers;
   }
 
-  // Calls between the modules of all ranks are in the first tree. Those of a group's first rank have
-  // peers.
+  // Calls between the modules of all ranks are in the first tree. Those of a group's first rank
+  // have peers.
   [[nodiscard]] std::vector<Part*> LoosePeersOf(const Part& part) const {
     std::vector<Part*> peers;
     const auto group = group_of_.find(part.rank);
