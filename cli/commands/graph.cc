@@ -21,6 +21,7 @@
 #include "progress.h"
 #include "terminal.h"
 #include "view/graph_files.h"
+#include "view/merged_graphs.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {
@@ -34,6 +35,7 @@ struct GraphArguments {
   bool tensor_log = false, progress_log = false;  // upstream's
   bool serve = false;
   std::string thresholds_path;
+  view::ParallelOptions parallel;
   std::vector<std::string> files;  // written
   view::GraphFileOptions options;
 };
@@ -74,6 +76,42 @@ Status WriteSummary(const GraphArguments& arguments, const view::GraphFileReport
   if (arguments.summary_path.empty()) return {};
   PL_TRY_ASSIGN(const std::string text, view::GraphSummaryJson(report));
   return WriteFileAtomically(arguments.summary_path, text + "\n", /*durable=*/false);
+}
+
+// Recordings of merged ranks instead of a file for viewers.
+Result<int> RunMerge(const GraphArguments& arguments) {
+  if (!arguments.golden_path.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--file_type json: merges one recording (expected no GOLDEN). Merge both, then "
+                 "compare the results with plumb compare");
+  }
+  view::GraphFileOptions options = arguments.options;
+  Progress progress("merging", "rank");
+  if (progress.is_on()) {
+    options.progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
+  }
+  PL_TRY_ASSIGN(const view::MergeReport report,
+                view::WriteMergedDumps(arguments.target_path, options, arguments.parallel));
+  Print(view::MergeAnswer(report));
+  for (const std::string& note : report.notes) PrintNote("graph", note);
+  return 0;
+}
+
+Result<view::GraphFileReport> WriteFiles(const GraphArguments& arguments) {
+  if (arguments.parallel.are_given()) {
+    return view::WriteMergedGraphFiles(arguments.target_path, arguments.golden_path,
+                                       arguments.options, arguments.parallel);
+  }
+  return view::WriteGraphFiles(arguments.target_path, arguments.golden_path, arguments.options);
+}
+
+// What --file_type json asks for goes with merging alone, as in msprobe.
+Result<bool> WritesDumps(GraphArguments& arguments) {
+  if (arguments.type != "json") return false;
+  if (arguments.parallel.are_given() || !arguments.golden_path.empty()) return true;
+  PrintNote("graph", "--file_type json: is for merged ranks (--rank_size); .vis.db is written");
+  arguments.type = "db";
+  return false;
 }
 
 // Lines for front ends that run upstream's command and read them from its standard output.
@@ -117,6 +155,8 @@ Result<int> RunGraph(GraphArguments& arguments, ProgressLog& log) {
   PL_TRY(ResolvePaths(arguments));
   // Of one recording alone, what comparisons say cannot be asked for.
   if (arguments.golden_path.empty()) PL_TRY(view::FailsOn({}, arguments.fail_on));
+  PL_TRY_ASSIGN(const bool writes_dumps, WritesDumps(arguments));
+  if (writes_dumps) return RunMerge(arguments);
   view::GraphFileOptions& options = arguments.options;
   options.type = arguments.type == "vis" ? view::GraphFileType::kVis : view::GraphFileType::kDb;
   options.stacks = StacksOf(arguments);
@@ -129,8 +169,7 @@ Result<int> RunGraph(GraphArguments& arguments, ProgressLog& log) {
     progress.Show(PartsDone(done, all));
     log.Show(done, all);
   };
-  PL_TRY_ASSIGN(const view::GraphFileReport report,
-                view::WriteGraphFiles(arguments.target_path, arguments.golden_path, options));
+  PL_TRY_ASSIGN(const view::GraphFileReport report, WriteFiles(arguments));
   Print(view::GraphAnswer(report));
   for (const std::string& file : report.files) Print(fmt::format("  {}\n", OneLine(file)));
   for (const std::string& note : report.notes) PrintNote("graph", note);
@@ -190,14 +229,38 @@ void AddPairing(CLI::App& command, GraphArguments& arguments) {
                    "one line per compared tensor on stderr (also -tensor_log)");
 }
 
+// One value of each for one recording, two (target, golden) for a pair.
+void AddParallel(CLI::App& command, view::ParallelOptions& options) {
+  const auto add = [&](const char* name, std::vector<int64_t>& values, const char* text) {
+    command.add_option(name, values, text)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->group("Merging the ranks of a parallel run")
+        ->type_name("N[,N]");
+  };
+  add("--rank_size", options.rank_size, "how many ranks were recorded; merges them");
+  add("--tp", options.tp, "size of tensor parallelism");
+  add("--pp", options.pp, "size of pipeline parallelism");
+  add("--vpp", options.vpp, "parts of the model on each rank of a pipeline (default: 1)");
+  command
+      .add_option("--order", options.order,
+                  "which dimension of the ranks varies fastest, and so on (default: "
+                  "tp-cp-ep-dp-pp)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group("Merging the ranks of a parallel run")
+      ->type_name("TEXT[,TEXT]");
+}
+
 void AddResults(CLI::App& command, GraphArguments& arguments) {
   view::GraphFileOptions& options = arguments.options;
   AddOutput(command, options.output_dir, "directory of the files", "--output_path")
       ->capture_default_str();
   command
       .add_option("--file_type", arguments.type,
-                  "db: one .vis.db for all ranks and steps; vis: one .vis for each of them")
-      ->check(CLI::IsMember({"db", "vis"}))
+                  "db: one .vis.db for all ranks and steps; vis: one .vis for each of them; json: "
+                  "merged ranks as recordings")
+      ->check(CLI::IsMember({"db", "vis", "json"}))
       ->capture_default_str();
   command
       .add_option("--stack", arguments.stacks,
@@ -242,11 +305,13 @@ void AddGraphCommand(CLI::App& app, int& exit_status) {
   AddInputs(*command, *arguments);
   AddPairing(*command, *arguments);
   AddResults(*command, *arguments);
+  AddParallel(*command, arguments->parallel);
   command->footer(FooterText(
       "Recordings need level L0 or mix.",
       {"plumb graph runs/new -o graphs", "plumb graph runs/new/step0/rank3 -o graphs -oc",
        "plumb graph runs/new runs/good -o graphs --fail-on error",
-       "plumb graph runs/new -o graphs --file_type vis --ranks 0,1"},
+       "plumb graph runs/new -o graphs --file_type vis --ranks 0,1",
+       "plumb graph runs/tp2pp4 runs/one -o graphs --rank_size 8,1 --tp 2,1 --pp 4,1"},
       {{1, "--fail-on found something"}}));
   command->callback([arguments, &app, &exit_status] {
     SetLogStream(LogStream::kStderr);

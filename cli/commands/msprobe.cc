@@ -12,7 +12,8 @@
 namespace plumbline::cli {
 namespace {
 
-enum class Takes { kNothing, kValue, kOptionalValue };
+// kValues: one or more, which plumb takes with commas between them.
+enum class Takes { kNothing, kValue, kValues, kOptionalValue };
 enum class Effect { kPass, kRefuse };
 
 // One option of an upstream command.
@@ -102,11 +103,12 @@ constexpr OptionRule kGraphNew[] = {
      "--is_print_compare_log", ""},
     {"-progress_log", "--is_print_progress_log", Takes::kNothing, Effect::kPass,
      "--is_print_progress_log", ""},
-    {"", "--rank_size", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--tp", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--pp", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--vpp", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--order", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--rank_size", Takes::kValues, Effect::kPass, "--rank_size", ""},
+    {"", "--tp", Takes::kValues, Effect::kPass, "--tp", ""},
+    {"", "--pp", Takes::kValues, Effect::kPass, "--pp", ""},
+    {"", "--vpp", Takes::kValues, Effect::kPass, "--vpp", ""},
+    {"", "--order", Takes::kValues, Effect::kPass, "--order", ""},
+    {"", "--file_type", Takes::kValue, Effect::kPass, "--file_type", ""},
 };
 
 constexpr OptionRule kOverflow[] = {
@@ -225,7 +227,14 @@ Result<std::string> TakeValue(const OptionRule& rule, const std::vector<std::str
                               size_t& index) {
   const Word word = Split(words[index]);
   if (word.has_value) return word.value;
-  if (index + 1 < words.size() && !BeginsWithDash(words[index + 1])) return words[++index];
+  if (index + 1 < words.size() && !BeginsWithDash(words[index + 1])) {
+    std::string value = words[++index];
+    while (rule.takes == Takes::kValues && index + 1 < words.size() &&
+           !BeginsWithDash(words[index + 1])) {
+      value.append(",").append(words[++index]);
+    }
+    return value;
+  }
   if (rule.takes == Takes::kOptionalValue) return std::string(rule.default_value);
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: a value is missing", word.name));
 }

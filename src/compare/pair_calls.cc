@@ -16,6 +16,7 @@
 #include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "base/text/text_parts.h"
+#include "formats/json/merged_dump_json.h"
 #include "match/expand.h"
 #include "match/layer_mapping.h"
 #include "match/mapping_file.h"
@@ -129,6 +130,20 @@ match::TextPairs ValuesByHand(const match::TextPairs& by_hand, const std::vector
   return lines;
 }
 
+// Of recordings of merged ranks, whole numbers, sizes and groups of ranks among the arguments are
+// those of one rank's part.
+void DropSizes(std::vector<CallItems>& calls) {
+  constexpr std::string_view kSizes[] = {"<class 'int'>", "torch.Size", "slice",
+                                         "torch.ProcessGroup"};
+  const auto is_size = [&](const Item& item) {
+    const bool is_argument = item.role == ItemRole::kInput && !item.is_tensor && item.dtype;
+    return is_argument && std::ranges::any_of(kSizes, [&](std::string_view size) {
+             return std::string_view(*item.dtype) == size;
+           });
+  };
+  for (CallItems& call : calls) std::erase_if(call.items, is_size);
+}
+
 }  // namespace
 
 Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
@@ -136,10 +151,17 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
                                         const match::TextPairs& by_hand, Comparison& comparison) {
   const MappingFiles& files = options.mappings;
   const bool across = target.run.header().framework != golden.run.header().framework;
+  // The ranks of merged recordings number their calls on their own.
+  const bool is_merged = dump_json::SaysMerged(target.run.dump_json_path()) ||
+                         dump_json::SaysMerged(golden.run.dump_json_path());
+  if (is_merged) {
+    DropSizes(target.calls);
+    DropSizes(golden.calls);
+  }
   const match::MatchOptions rules{
       // Names of saved values hold no call number that could be ignored.
-      .fuzzy = options.fuzzy_match && !comparison.of_saves,
-      .items = {.by_kind = across},
+      .fuzzy = (options.fuzzy_match || is_merged) && !comparison.of_saves,
+      .items = {.by_kind = across, .any_shape = is_merged},
       .target_site = [&](size_t i) { return SiteOf(target, i); },
       .golden_site = [&](size_t i) { return SiteOf(golden, i); },
   };

@@ -71,6 +71,7 @@ std::string WithoutCallNumber(std::string_view call_name) {
   } else if (*at > 0 && segments[*at] != "parameters_grad" && IsDigits(segments[*at - 1])) {
     segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(*at) - 1);
   }
+  if (segments.size() > 2 && !IsModuleCall(call_name)) segments[1] = WithoutRankMark(segments[1]);
   return Join(segments);
 }
 
@@ -122,7 +123,7 @@ std::string KindName(std::string_view call_name) {
     const Segments parts = SplitAt(unwrapped, '.');
     return "module " + std::string(parts[*DirectionAt(parts) - 1]) + direction;
   }
-  const std::string_view name = WithoutUnderscores(segments[1]);
+  const std::string_view name = WithoutUnderscores(WithoutRankMark(segments[1]));
   return std::string(TorchNameOfAten(name)) + direction;
 }
 

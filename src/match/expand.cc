@@ -333,6 +333,7 @@ Result<CallItems> Expander::ExpandCall(const Call& call, bool named_by_files) {
   if (call.kind == CallKind::kParametersGrad) {
     Walker walker(forms_, ItemRole::kParameterGrad, items_);
     for (const auto& [key, value] : call.members) {
+      if (key == "parallel_merge_info") continue;  // how ranks were merged, no gradient
       (name_ = call.name).append(".").append(key);
       PL_TRY(walker.Walk(value, name_, 0));
     }

@@ -64,6 +64,8 @@ struct ItemRules {
   // nulls that one side alone has (behind all others, or without place in a mapping) are left out;
   // gradients of results in a container, which one side alone looks into, stay alone.
   bool by_kind = false;
+  // Of merged recordings, whose tensors have the shapes of one rank's parts: shapes do not count.
+  bool any_shape = false;
 };
 
 // Items pair in order where they are called the same behind the names of their calls; otherwise by

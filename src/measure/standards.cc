@@ -7,6 +7,7 @@
 
 #include "measure/kernel_names.h"
 #include "plumbline/tensor.h"
+#include "record/call_name.h"
 
 namespace plumbline::measure {
 namespace {
@@ -351,7 +352,7 @@ std::string_view ApiOfCall(std::string_view call_name) {
   std::string_view api = call_name.substr(first + 1, number - first - 1);
   // "Primitive.{attribute of the cell}.{kernel}"
   if (call_name.starts_with("Primitive.")) api.remove_prefix(api.rfind('.') + 1);
-  return ApiOfKernel(api);
+  return ApiOfKernel(WithoutRankMark(api));
 }
 
 CallClass ClassOfApi(std::string_view api_name) { return FactsOf(api_name).call_class; }

@@ -112,6 +112,13 @@ std::string BuildCallName(const CallName& name) {
   return fmt::format("{}.{}{}", text, kGradients, number);
 }
 
+std::string_view WithoutRankMark(std::string_view part) {
+  constexpr std::string_view kMark = "_rank";
+  const size_t at = part.rfind(kMark);
+  if (at == std::string_view::npos || at == 0) return part;
+  return IsDigits(part.substr(at + kMark.size())) ? part.substr(0, at) : part;
+}
+
 std::string TensorName(std::string_view entry, std::string_view part, std::string_view path) {
   std::string text(entry);
   if (!part.empty()) text.append(".").append(part);

@@ -47,6 +47,10 @@ std::optional<CallName> ParseCallName(std::string_view name);
 // The inverse of ParseCallName.
 std::string BuildCallName(const CallName& name);
 
+// The name of an API without the mark of the rank that called it, which merged recordings put
+// behind first part: "matmul_rank4" -> "matmul". Borrowed; other texts as they are.
+std::string_view WithoutRankMark(std::string_view part);
+
 // "{entry}.{part}.{path}", the name of one tensor of a call and of its file without extension.
 // `part` is "input", "kwargs", "output" or "parameters"; empty for parameter gradients.
 std::string TensorName(std::string_view entry, std::string_view part, std::string_view path);

@@ -1,5 +1,7 @@
 #include "tree/compare_trees.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -27,10 +29,22 @@ void LinkByName(ModelGraph& target, ModelGraph& golden) {
   }
 }
 
+// Groups of calls, and groups of the ranks' groups behind these.
+std::vector<Node*> GroupsFromBelow(ModelGraph& graph) {
+  std::vector<Node*> groups, above;
+  for (Node* const top : graph.root().children) {
+    if (top->type != NodeType::kCollection) continue;
+    const auto is_group = [](const Node* child) { return child->type == NodeType::kCollection; };
+    std::ranges::copy_if(top->children, std::back_inserter(groups), is_group);
+    above.push_back(top);
+  }
+  groups.insert(groups.end(), above.begin(), above.end());
+  return groups;
+}
+
 // A group pairs with the one that most of its calls' counterparts are in, the first of several.
 void LinkGroups(ModelGraph& target) {
-  for (Node* const group : target.root().children) {
-    if (group->type != NodeType::kCollection) continue;
+  for (Node* const group : GroupsFromBelow(target)) {
     std::map<size_t, std::pair<size_t, Node*>> votes;  // by the place of the first counterpart
     std::map<const Node*, size_t> place;
     for (const Node* const call : group->children) {
@@ -57,8 +71,7 @@ void Raise(std::optional<Level> level, Node& node) {
 }
 
 void RollUpGroups(ModelGraph& target) {
-  for (Node* const group : target.root().children) {
-    if (group->type != NodeType::kCollection) continue;
+  for (Node* const group : GroupsFromBelow(target)) {
     for (const Node* const call : group->children) Raise(call->level, *group);
   }
 }

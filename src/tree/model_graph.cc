@@ -108,6 +108,7 @@ std::optional<std::string_view> ModuleOfGradients(std::string_view name) {
 }  // namespace
 
 NodeType NodeTypeOf(std::string_view name) {
+  if (name.starts_with(kCollection)) return NodeType::kCollection;  // of a merged recording
   const bool is_api = std::ranges::any_of(
       kApiPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
   return is_api ? NodeType::kApi : NodeType::kModule;

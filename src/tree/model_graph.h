@@ -32,6 +32,7 @@ NodeType NodeTypeOf(std::string_view name);
 struct NodeTexts {
   NodeValues values{};
   std::vector<std::string> metrics{};  // of each parameter: more members of its JSON object
+  std::vector<std::string> merge{};    // of several ranks: which and how, a line each
 };
 
 // One direction of one call of a module or API, or a group of such.

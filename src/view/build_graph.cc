@@ -8,7 +8,7 @@
 
 #include "base/file/file.h"
 #include "base/text/number_text.h"
-#include "formats/json/dump_json.h"
+#include "formats/json/merged_dump_json.h"
 #include "overflow/overflow_grade.h"
 #include "record/run_files.h"
 #include "tree/recomputed_layers.h"
@@ -73,15 +73,20 @@ class EntryTaker {
   Status Finish() {
     PL_TRY(std::move(status_));
     AddParameterGradients(gradient_names_, graph_);
-    for (const auto& [name, call] : gradients_) PL_TRY(Fill(call, *graph_.Find(name)));
+    for (auto& [name, call] : gradients_) PL_TRY(Fill(call, *graph_.Find(name)));
     Note(unread_, "that cannot be read");
     Note(outside_, "that construct.json lacks; not shown");
     return {};
   }
 
  private:
-  Status Fill(const Call& call, Node& node) {
+  Status Fill(Call& call, Node& node) {
+    if (options_.take) {
+      options_.take(std::move(call), node);
+      return {};
+    }
     node.texts = std::make_unique<tree::NodeTexts>();
+    node.texts->merge = MergeLinesOf(call);
     PL_TRY_ASSIGN(node.texts->values, ValuesOf(call, options_.form));
     if (!options_.grades_overflow) return {};
     const auto grade = GradeOfCall(call, options_.overflow_norm_ratio);
@@ -112,7 +117,8 @@ Result<std::optional<std::string>> TensorDirectory(const std::string& directory,
   return std::optional(JoinPath(own, run_files::kTensorDirectory));
 }
 
-tree::FramesOf FramesIn(const std::unordered_map<std::string_view, const std::vector<std::string>*>& by) {
+tree::FramesOf FramesIn(
+    const std::unordered_map<std::string_view, const std::vector<std::string>*>& by) {
   return [&by](std::string_view name) -> const std::vector<std::string>* {
     const auto found = by.find(name);
     return found == by.end() ? nullptr : found->second;
@@ -127,6 +133,17 @@ void PlaceLayers(const dump_json::StackTable& stacks, bool is_mindspore, ModelGr
 
 }  // namespace
 
+std::vector<std::string> MergeLinesOf(const Call& call) {
+  std::vector<std::string> found;
+  const Value* const member = call.Find(dump_json::kMergeLines);
+  const auto* const lines = member == nullptr ? nullptr : member->As<ValueList>();
+  if (lines == nullptr) return found;
+  for (const Value& line : *lines) {
+    if (const auto* const text = line.As<std::string>()) found.push_back(*text);
+  }
+  return found;
+}
+
 Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOptions& options) {
   PL_TRY_ASSIGN(const RankFiles files, FindFiles(directory));
   PL_TRY_ASSIGN(const dump_json::CallTree calls, ReadCalls(files.construct));
@@ -138,7 +155,11 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
                 dump_json::VisitDumpFile(
                     files.dump, /*salvage=*/false,
                     [&](dump_json::VisitedCall&& visited) { entries.Take(std::move(visited)); }));
+  // The calls of one merged recording were those of several ranks.
+  if (dump_json::SaysMerged(files.dump)) recorded.communication = {};
   recorded.task = dump.header.task;
+  recorded.level = dump.header.level;
+  recorded.counts_micro_steps = calls.has_micro_steps;
   recorded.framework = dump.header.framework.empty() ? "pytorch" : dump.header.framework;
   PL_TRY_ASSIGN(recorded.dump_data_dir, TensorDirectory(directory, dump.header.dump_data_dir));
   PL_TRY_ASSIGN(const dump_json::StackTable stacks, dump_json::ReadStack(files.stack));

@@ -12,8 +12,8 @@ namespace plumbline::view {
 
 using tree::NodeCounts;
 
-// Pairs the nodes of both graphs and fills levels and metrics of the target's (tree/compare_trees.h)
-// and the golden micro steps.
+// Pairs the nodes of both graphs and fills levels and metrics of the target's
+// (tree/compare_trees.h) and the golden micro steps.
 NodeCounts CompareGraphs(const Comparison& comparison, const ValueForm& form, ModelGraph& target,
                          ModelGraph& golden);
 

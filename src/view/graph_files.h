@@ -29,6 +29,11 @@ Result<GraphThresholds> ReadGraphThresholds(const std::string& path);
 
 enum class GraphFileType : uint8_t { kDb, kVis };
 
+// What the files name as the recordings that they were made of; empty: the paths that were read.
+struct SourceNames {
+  std::string target, golden;
+};
+
 struct GraphFileOptions {
   std::string output_dir = "./output";
   GraphFileType type = GraphFileType::kDb;
@@ -43,6 +48,7 @@ struct GraphFileOptions {
   CompareOptions compare{};
   // Called with every comparison, in order of steps and ranks; may be empty.
   std::function<void(const Comparison& comparison)> compared{};
+  SourceNames sources{};
   // How many ranks are done, of how many; may be empty.
   std::function<void(uint64_t done, uint64_t all)> progress{};
 };

@@ -28,9 +28,14 @@ std::string ValuesJson(const Node& node, bool of_outputs) {
   return out + "}";
 }
 
+std::string MergeJson(const Node& node) {
+  if (node.texts == nullptr || node.texts->merge.empty()) return {};
+  return vis::ListJson({node.texts->merge.begin(), node.texts->merge.end()});
+}
+
 // The texts of one node that are made for the file.
 struct NodeTexts {
-  std::string inputs, outputs;
+  std::string inputs, outputs, merge;
 };
 
 vis::Node RowOf(const Node& node, const NodeTexts& texts) {
@@ -43,7 +48,8 @@ vis::Node RowOf(const Node& node, const NodeTexts& texts) {
                 .is_top = node.parent != nullptr && node.parent->parent == nullptr,
                 .stack = node.stack,
                 .inputs = texts.inputs,
-                .outputs = texts.outputs};
+                .outputs = texts.outputs,
+                .merge = texts.merge};
   row.children.reserve(node.children.size());
   for (const Node* const child : node.children) row.children.push_back(child->name);
   if (node.partner != nullptr) row.link = PathTo(*node.partner);
@@ -57,7 +63,7 @@ std::vector<NodeTexts> TextsOf(Block nodes) {
   std::vector<NodeTexts> texts;
   texts.reserve(nodes.size());
   for (const Node* const node : nodes) {
-    texts.push_back({ValuesJson(*node, false), ValuesJson(*node, true)});
+    texts.push_back({ValuesJson(*node, false), ValuesJson(*node, true), MergeJson(*node)});
   }
   return texts;
 }

@@ -12,7 +12,7 @@
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
-#include "formats/json/dump_json.h"
+#include "formats/json/merged_dump_json.h"
 #include "match/expand.h"
 
 namespace plumbline::view {
@@ -345,7 +345,9 @@ Result<NodeValues> ValuesOf(const Call& call, const ValueForm& form) {
     return walker.Walk(value, name, is_output);
   };
   if (call.kind == CallKind::kParametersGrad) {
-    for (const auto& [key, value] : call.members) PL_TRY(walk(value, "." + key, false));
+    for (const auto& [key, value] : call.members) {
+      if (key != dump_json::kMergeLines) PL_TRY(walk(value, "." + key, false));
+    }
   } else {
     for (const MemberRule& rule : kMembers) {
       const Value* const value = call.Find(rule.key);

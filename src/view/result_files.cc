@@ -45,8 +45,10 @@ Result<std::unique_ptr<vis::Source>> OpenSource(const std::string& path, bool is
 ResultFiles::ResultFiles(const GraphFileOptions& options, const std::string& target,
                          const std::string& golden, bool has_many)
     : options_(options),
-      target_(AbsoluteOr(target)),
-      golden_(golden.empty() ? golden : AbsoluteOr(golden)),
+      target_(AbsoluteOr(options.sources.target.empty() ? target : options.sources.target)),
+      golden_(golden.empty()
+                  ? golden
+                  : AbsoluteOr(options.sources.golden.empty() ? golden : options.sources.golden)),
       is_pair_(!golden.empty()),
       has_many_(has_many),
       begun_at_(std::chrono::duration_cast<std::chrono::nanoseconds>(

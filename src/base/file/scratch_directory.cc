@@ -12,7 +12,13 @@ namespace plumbline {
 Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(std::string_view name) {
   std::error_code problem;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(problem);
-  std::string path = JoinPath(problem ? "/tmp" : parent.string(), std::string(name) + "-XXXXXX");
+  return MakeIn(problem ? "/tmp" : parent.string(), name);
+}
+
+Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::MakeIn(const std::string& parent,
+                                                                   std::string_view name) {
+  PL_TRY(MakeDirectories(parent));
+  std::string path = JoinPath(parent, std::string(name) + "-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr) {
     return Error(ErrorCode::kIo, ErrnoError(errno, path, "make a directory").message());
   }

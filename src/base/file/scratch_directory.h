@@ -11,11 +11,14 @@
 
 namespace plumbline {
 
-// New and empty, for this user alone, below $TMPDIR or /tmp; removed with all that is in it.
+// New and empty, for this user alone; removed with all that is in it.
 class ScratchDirectory {
  public:
-  // Called "{name}-" and six more characters. kIo.
+  // Called "{name}-" and six more characters, below $TMPDIR or /tmp. kIo.
   static Result<std::unique_ptr<ScratchDirectory>> Make(std::string_view name);
+  // The same below `parent`, which is made: for what may be too large for there.
+  static Result<std::unique_ptr<ScratchDirectory>> MakeIn(const std::string& parent,
+                                                          std::string_view name);
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   ~ScratchDirectory();

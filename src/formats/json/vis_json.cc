@@ -108,6 +108,7 @@ Status Writer::Add(const vis::Node& node) {
   AppendRaw("stack_info", (*stacks_)[node.stack], out);
   if (node.is_top) AppendRaw("micro_step_id", std::to_string(node.micro_step), out);
   AppendData(node, out);
+  if (!node.merge.empty()) AppendRaw("parallel_merge_info", node.merge, out);
   if (!node.transfers.empty()) AppendRaw("matched_distributed", node.transfers, out);
   out += '}';
   return file_.Flush();

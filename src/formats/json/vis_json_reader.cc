@@ -21,7 +21,7 @@ struct Span {
   size_t begin = 0, end = 0;
 };
 struct TextSpans {
-  Span stack, inputs, outputs;
+  Span stack, inputs, outputs, merged;
 };
 
 struct Graph {
@@ -55,7 +55,7 @@ class VisSource : public vis::Source {
     return vis::NodeTexts{.stack = Slice(spans.stack),
                           .inputs = Slice(spans.inputs),
                           .outputs = Slice(spans.outputs),
-                          .merged = {}};
+                          .merged = Slice(spans.merged)};
   }
   Result<std::string> TensorDirectory(const vis::GraphPlace& graph) override {
     return sides_[graph.is_golden ? 1 : 0].tensor_directory;
@@ -159,6 +159,8 @@ class VisSource : public vis::Source {
       spans.outputs = Skip(in);
     } else if (key == "stack_info") {
       spans.stack = Skip(in);
+    } else if (key == "parallel_merge_info") {
+      spans.merged = Skip(in);
     } else if (key == "matched_distributed") {
       const Kind kind = in.Peek();
       const Span span = Skip(in);

@@ -57,6 +57,7 @@ struct Node {
   size_t stack = 0;                                // of the graph's stacks
   std::string_view inputs = "{}", outputs = "{}";  // JSON: name -> object of texts
   std::string_view transfers{};  // JSON: communication of other ranks; empty: none
+  std::string_view merge{};      // JSON: list of lines, how ranks were merged; empty: they were not
 };
 
 struct Summary {

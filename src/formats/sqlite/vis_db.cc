@@ -138,7 +138,7 @@ Status Writer::Add(const vis::Node& node) {
     row.Null();
   }
   row.TextOrNull(node.overflow_level).Number(node.micro_step).Text(link).Text(stack);
-  row.Text("").Text(node.transfers.empty() ? "{}" : node.transfers).Number(0);
+  row.Text(node.merge).Text(node.transfers.empty() ? "{}" : node.transfers).Number(0);
   row.Text(node.inputs).Text(node.outputs).Text(place_.source());
   if (dump_data_dir_) {
     row.Text(*dump_data_dir_);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 
 namespace plumbline::view {
@@ -86,9 +87,9 @@ Status CheckCounts(const std::vector<Named>& needed, size_t count) {
   for (const Named& each : needed) {
     if (each.values->size() == count) continue;
     return Wrong(fmt::format(
-        "{}: expected {}, got {} values", each.option,
+        "{}: expected {}, got {}", each.option,
         count == 1 ? "one value for one recording" : "two values, for target and golden",
-        each.values->size()));
+        CountText(each.values->size(), "value")));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "base/process/parallel.h"
 #include "record/overflow_level.h"
 #include "tree/compare_trees.h"
+#include "view/build_graph.h"
 #include "view/node_stacks.h"
 #include "view/store/call_details.h"
 #include "view/store/place_data.h"
@@ -179,6 +180,10 @@ class PlaceFiller {
       });
       for (size_t i = 0; i < some.size(); ++i) {
         records[i].stack = StackOf(frames[i]);
+        if (const auto* const lines = MergeLines(is_golden, some[i]->name)) {
+          records[i].flags |= node_flag::kMerged;
+          merged_[Index(is_golden)].emplace(static_cast<uint32_t>(first + i), lines);
+        }
         place_.AddNode(is_golden, records[i]);
       }
     }
@@ -191,6 +196,15 @@ class PlaceFiller {
   }
   static bool IsCall(const NodeRecord& record) {
     return record.type != StoredType::kGroup && record.type != StoredType::kRoot;
+  }
+
+  // How ranks were merged into a call; null: they were not.
+  [[nodiscard]] const std::vector<std::string>* MergeLines(bool is_golden,
+                                                           const std::string& name) const {
+    const auto* const seen = sides_[Index(is_golden)]->seen;
+    if (seen == nullptr) return nullptr;
+    const auto found = seen->merge_lines.find(name);
+    return found == seen->merge_lines.end() ? nullptr : &found->second;
   }
 
   // All but the stack.
@@ -237,7 +251,10 @@ class PlaceFiller {
 
   bool DetailOf(bool is_golden, uint32_t node, NodeDetail& detail) const {
     const CallsOfNodes& calls = calls_[Index(is_golden)];
-    if (!calls.Has(node)) return false;
+    const auto merged = merged_[Index(is_golden)].find(node);
+    const bool is_merged = merged != merged_[Index(is_golden)].end();
+    if (is_merged) detail.merge.assign(merged->second->begin(), merged->second->end());
+    if (!calls.Has(node)) return is_merged;
     calls.ForEach(node, [&](uint32_t i) {
       if (comparison_ != nullptr) {
         AddCall(*comparison_, comparison_->calls[i], detail);
@@ -252,6 +269,7 @@ class PlaceFiller {
   const Comparison* const comparison_;
   PlaceBuilder& place_;
   std::vector<Node*> nodes_[2];
+  std::unordered_map<uint32_t, const std::vector<std::string>*> merged_[2];  // nodes with lines
   std::vector<CallsOfNodes> calls_;
   std::unordered_set<std::string_view> communicates_;  // calls of the side that is added
   std::unordered_set<const Node*> by_hand_;
@@ -262,6 +280,9 @@ class PlaceFiller {
 
 void SeenSide::Take(const Call& call, bool grades_overflow) {
   TakeCommunication(call, communication);
+  if (auto lines = MergeLinesOf(call); !lines.empty()) {
+    merge_lines.insert_or_assign(call.name, std::move(lines));
+  }
   if (!grades_overflow) return;
   const auto grade = GradeOfCall(call);
   if (grade) overflow.insert_or_assign(call.name, grade->level);

@@ -27,6 +27,8 @@ namespace plumbline::view {
 struct SeenSide {
   std::unordered_map<std::string, OverflowLevel> overflow;  // calls with a level
   RankCommunication communication;
+  // Of calls that ranks were merged into: how, a line each.
+  std::unordered_map<std::string, std::vector<std::string>> merge_lines;
 
   void Take(const Call& call, bool grades_overflow);
 };
