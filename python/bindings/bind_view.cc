@@ -37,7 +37,7 @@ view::Parameters ParametersOf(const QuestionTexts& texts) {
 
 // Answers that are kept for the next question.
 struct ValueReader {
-  view::ValueCache cache;
+  view::KeptAnswers cache;
 
   Result<std::string> Ask(const FilePath& target, const FilePath& golden, const std::string& what,
                           const QuestionTexts& texts) {

@@ -1,3 +1,4 @@
+#include "plumbline/recorded.h"
 #include "plumbline/shared_value.h"
 
 #include <fmt/format.h>

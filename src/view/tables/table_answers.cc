@@ -217,7 +217,7 @@ Result<std::string> TableSet::Answer(std::string_view question,
   PL_TRY_ASSIGN(const int64_t offset, parameters.Number("offset", 0, 0, INT32_MAX));
   PL_TRY_ASSIGN(const int64_t limit, parameters.Number("limit", kUsualRows, 1, kMostRows));
   JsonAnswer out;
-  out.Open('{').Key("columns").Texts(table.columns());
+  out.Open('{').Key("columns").Put(table.columns());
   if (!is_row) AddFacts(shown, out);
   out.Key("rows").Open('[');
   if (is_row) {
