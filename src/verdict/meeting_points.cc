@@ -172,7 +172,7 @@ class Side {
         noise_(NoiseOf(comparison)),
         error_(comparison.calls.size()) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-      const std::string& name = NameOf(i);
+      const Text& name = NameOf(i);
       if (!name.empty()) calls_.emplace(name, i);
     }
     for (uint32_t i = 0; i < comparison.rows.size(); ++i) {
@@ -237,7 +237,7 @@ class Side {
   // Whether the call is the backward of a module that returns nothing by itself, and what goes into
   // it is read by calls inside of it that are compared, or lead to what is.
   [[nodiscard]] bool IsAroundGradients(uint32_t call) const {
-    const std::string& name = NameOf(call);
+    const Text& name = NameOf(call);
     if (KindOfCall(name) != CallKind::kBackward || !SeriesOf(name).empty()) return false;
     return std::ranges::all_of(RowsOf(call), [&](const ComparedRow& row) {
       const Slot<Item>& item = ItemOf(row);
