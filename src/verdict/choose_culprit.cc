@@ -195,17 +195,11 @@ bool IsInside(const Run& run, std::string_view name, std::string_view module) {
 const CulpritEvent* Innermost(const Run& target, const Comparison& comparison,
                               const std::vector<CulpritEvent>& events) {
   const CulpritEvent* culprit = &events.front();
-  for (bool again = true; again;) {
-    again = false;
-    for (const CulpritEvent& event : events) {
-      const Text& inner = comparison.calls[event.call].target_name;
-      const Text& outer = comparison.calls[culprit->call].target_name;
-      if (event.call != culprit->call && IsInside(target, inner, outer)) {
-        culprit = &event;
-        again = true;
-        break;
-      }
-    }
+  // What stands before the culprit is not inside it: it would have been inside the one before.
+  for (const CulpritEvent& event : events) {
+    const Text& inner = comparison.calls[event.call].target_name;
+    const Text& outer = comparison.calls[culprit->call].target_name;
+    if (event.call != culprit->call && IsInside(target, inner, outer)) culprit = &event;
   }
   return culprit;
 }

@@ -476,3 +476,25 @@ def test_side_without_a_recording_is_named(pair: Path) -> None:
     for other, text in (("empty", "empty: no dump.json"), ("nowhere", "nowhere: no such file")):
         for sides in (("steps", other), (other, "steps")):
             refuses(pair, MISSING, [f"plumb compare: {text}"], "compare", *sides)
+
+
+# ---- odd construct.json
+
+@pytest.mark.parametrize("shape", ["circle", "itself", "deep"])
+def test_modules_that_nest_oddly_end_with_an_answer(shape: str, tmp_path: Path) -> None:
+    """A circle of parents ran without end, and time grew with the third power of the depth."""
+    names = [f"Module.m{i}.M.forward.0" for i in range(2000 if shape == "deep" else 2)]
+    parents = {"circle": dict(zip(names, reversed(names), strict=True)),
+               "itself": dict(zip(names, names, strict=True)),
+               "deep": dict(zip(names, [None, *names], strict=False))}[shape]
+    for side, most in (("target", 1.5), ("golden", 1.0)):
+        leaf = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 2], "Max": most,
+                "Min": -1.0, "Mean": 0.25, "Norm": 2.0}
+        call = {"input_args": [], "input_kwargs": {}, "output": [leaf]}
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "construct.json").write_text(json.dumps(parents))
+        (tmp_path / side / "dump.json").write_text(json.dumps(
+            {"task": "statistics", "level": "mix", "data": dict.fromkeys(names, call)}))
+    done = plumb(tmp_path, "compare", "target", "golden", "-o", "out", "--format", "csv")
+    named = {"circle": names[1], "itself": names[0], "deep": names[-1]}[shape]
+    assert done.stdout.splitlines()[0] == f"first wrong call: {named}", done
