@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barHeight, largestJump } from "./panels/flow";
+import { barHeight, flowFrom, largestJump } from "./panels/flow";
 import { formatBytes, formatError, formatNumber, shortName } from "./format";
 import { speaker } from "./texts";
 import { fitted } from "./views/graph_pen";
@@ -31,6 +31,10 @@ test("labels are cut to their room and cannot turn their surroundings around", (
   assert.equal(fitted("abc", 5, 10), "");
   const turned = fitted("a\u202eb", 100, 10);
   assert.ok(turned.startsWith("\u2068") && turned.endsWith("\u2069"));
+});
+
+test("the flow shows a child with others on both sides", () => {
+  assert.deepEqual([-1, 0, 199, 200, 399, 400, 1500].map(flowFrom), [0, 0, 0, 100, 100, 300, 1300]);
 });
 
 test("the flow marks where the error is made", () => {

@@ -1,0 +1,72 @@
+// Recordings that are large or odd: what is looked for stands far from the beginning.
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { newContext, SIZES } from "./browser.mjs";
+import { Server } from "./served.mjs";
+
+const MODULE = "Module.big.Big.forward.0";
+const CALLS = 900;
+const WRONG = 600;
+const RANKS = 60;
+const WRONG_RANK = 47;
+const call = (i) => `Torch.mul.${i}.forward`;
+
+const tensor = (norm, shape = [2, 2]) => ({ type: "torch.Tensor", dtype: "torch.float32", shape, Max: norm / 2, Min: -norm / 2, Mean: norm / 8, Norm: norm, requires_grad: false });
+
+function writeJson(path, value) {
+  writeFileSync(path, JSON.stringify(value));
+}
+
+// One call per rank; those of one rank stand in a module, and are wrong from one on.
+function record(directory, factor) {
+  for (let rank = 0; rank < RANKS; rank++) {
+    const isLong = rank === WRONG_RANK;
+    const made = (i) => {
+      const [before, after] = [i - 1, i].map((at) => (isLong && at >= WRONG ? factor : 1));
+      return { input_args: [tensor(before), { type: "float", value: 1e-5 }], input_kwargs: {}, output: [tensor(after)] };
+    };
+    const names = Array.from({ length: isLong ? CALLS : 1 }, (_, i) => call(i));
+    const data = Object.fromEntries(names.map((name, i) => [name, made(i)]));
+    if (isLong) data[MODULE] = { input_args: [tensor(1)], input_kwargs: {}, output: [tensor(factor)] };
+    const parents = Object.fromEntries(Object.keys(data).map((name) => [name, isLong && name !== MODULE ? MODULE : null]));
+    const at = `${directory}/step0/rank${rank}`;
+    mkdirSync(at, { recursive: true });
+    writeJson(`${at}/dump.json`, { task: "statistics", level: "mix", framework: "pytorch", dump_data_dir: null, data });
+    writeJson(`${at}/construct.json`, parents);
+    writeJson(`${at}/stack.json`, {});
+  }
+}
+
+const isInside = (page, inner, outer) => page.waitForFunction(([a, b]) => {
+  const [own, all] = [a, b].map((each) => document.querySelector(each)?.getBoundingClientRect());
+  return own && all && own.left >= all.left && own.right <= all.right;
+}, [inner, outer]);
+
+const TESTS = {
+  async "the flow shows the chosen call of a long module"({ page, address }) {
+    for (const i of [WRONG - 150, CALLS - 1, 3]) {
+      await page.goto(address({ rank: WRONG_RANK, node: call(i), view: "outline" }));
+      await page.locator(`.flow-bar.chosen[title^="${call(i)}"]`).waitFor();
+      await isInside(page, ".flow-bar.chosen", ".flow-bars");
+    }
+    // Of the module itself: where the error is made, though nothing of the tree is open.
+    await page.goto(address({ rank: WRONG_RANK, node: MODULE, view: "outline" }));
+    await page.locator(`.flow-bar.jump[title^="${call(WRONG)}"]`).waitFor();
+    await isInside(page, ".flow-bar.jump", ".flow-bars");
+    assert.match(await page.locator(".flow-part").innerText(), / of 900$/);
+  },
+};
+
+export async function oddTests(browser, world, { dist, faults, atEnd }) {
+  const [bad, good] = ["bad", "good"].map((name) => `${world.scratch}/odd/${name}`);
+  record(bad, 1.5);
+  record(good, 1);
+  const server = await Server.start(world.plumb, [bad, good, "--root", `${world.scratch}/odd`, "--no-cache"]);
+  atEnd.push(() => server.stop());
+  const context = await newContext(browser, { scheme: "light", size: SIZES[0], dist, faults });
+  const page = await context.newPage();
+  await page.goto(server.address);
+  const [{ id }] = (await server.ask("datasets")).datasets;
+  const address = (parameters, dataset = id) => `${server.base}g/${dataset}?${new URLSearchParams(parameters)}`;
+  return Object.entries(TESTS).map(([name, body]) => [`odd: ${name}`, page, () => body({ page, address, server, folder: `${world.scratch}/odd` })]);
+}
