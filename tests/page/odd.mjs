@@ -55,6 +55,13 @@ const TESTS = {
     await isInside(page, ".flow-bar.jump", ".flow-bars");
     assert.match(await page.locator(".flow-part").innerText(), / of 900$/);
   },
+
+  async "the grid of ranks begins at the first wrong rank"({ page, address }) {
+    for (const map of ["steps", "ranks"]) {
+      await page.goto(address({ view: "ranks", "x.map": map }));
+      await page.locator(".heat .reading", { hasText: `rank ${WRONG_RANK} — ` }).waitFor();
+    }
+  },
 };
 
 export async function oddTests(browser, world, { dist, faults, atEnd }) {
