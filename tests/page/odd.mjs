@@ -56,6 +56,15 @@ const TESTS = {
     assert.match(await page.locator(".flow-part").innerText(), / of 900$/);
   },
 
+  async "an argument stands as it was recorded, below a heading of its own"({ page, address }) {
+    await page.goto(address({ rank: WRONG_RANK, node: call(3), view: "outline" }));
+    const argument = page.locator("table.values tbody", { hasText: "input.1" }).locator("td.mono[colspan]");
+    await argument.first().waitFor();
+    assert.deepEqual(await argument.allInnerTexts(), ["1e-05", "1e-05"]);
+    const left = (locator) => locator.evaluate((element) => element.getBoundingClientRect().left);
+    assert.equal(await left(argument.first()), await left(page.locator("table.values thead th").getByText("Value", { exact: true })));
+  },
+
   async "the grid of ranks begins at the first wrong rank"({ page, address }) {
     for (const map of ["steps", "ranks"]) {
       await page.goto(address({ view: "ranks", "x.map": map }));
