@@ -65,6 +65,14 @@ const TESTS = {
     assert.equal(await left(argument.first()), await left(page.locator("table.values thead th").getByText("Value", { exact: true })));
   },
 
+  async "notes of a file are seen at once"({ page, address, server, folder }) {
+    const node = (id, other) => ({ id, subnodes: [other], upnode: other });
+    writeJson(`${folder}/circle.vis`, { root: "a", node: { a: node("a", "b"), b: node("b", "a") } });
+    await page.goto(address({}, await server.open(`${folder}/circle.vis`)));
+    await page.getByRole("button", { name: /^notes: 2/ }).click();
+    await page.locator(".answer-rest", { hasText: "are below themselves" }).waitFor();
+  },
+
   async "the grid of ranks begins at the first wrong rank"({ page, address }) {
     for (const map of ["steps", "ranks"]) {
       await page.goto(address({ view: "ranks", "x.map": map }));

@@ -58,6 +58,7 @@ const TEXTS = {
   "answer.cause": ["cause: {0} ({1} confidence): {2}", "原因：{0}（置信度 {1}）：{2}"],
   "answer.alone": ["One recording alone: nothing is compared.", "只有一份记录：未进行比较。"],
   "answer.open": ["Go there", "前往"],
+  "answer.notes": ["notes: {0}", "备注：{0}"],
   "answer.all": ["The whole answer", "完整结论"],
   "details.over-steps": ["{0} over the steps", "{0} 随步数"],
   "source.editor": ["Open in the editor", "在编辑器中打开"],
