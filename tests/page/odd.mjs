@@ -73,6 +73,19 @@ const TESTS = {
     await page.locator(".answer-rest", { hasText: "are below themselves" }).waitFor();
   },
 
+  async "a query beyond all limits is not asked"({ page, address }) {
+    await page.goto(address({ rank: WRONG_RANK, view: "outline" }));
+    const box = page.locator("#query");
+    await box.fill("x".repeat(8500));
+    await page.getByText(/too long.* 8 KiB/).waitFor();
+    await page.keyboard.press("Enter");
+    await box.fill(`${call(WRONG)} side:target`);
+    await page.getByText(/too long/).waitFor({ state: "hidden" });
+    await page.keyboard.press("Enter");
+    await page.locator(".hits [role=status]", { hasText: "of 1" }).waitFor();
+    assert.equal(await page.locator(".notice, .bad").allInnerTexts().then((texts) => texts.join("")), "");
+  },
+
   async "the grid of ranks begins at the first wrong rank"({ page, address }) {
     for (const map of ["steps", "ranks"]) {
       await page.goto(address({ view: "ranks", "x.map": map }));

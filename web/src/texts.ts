@@ -44,6 +44,7 @@ const TEXTS = {
   "bar.ms": ["Micro step", "微步"],
   "bar.all": ["all", "全部"],
   "bar.query": ["Query", "查询"],
+  "bar.query.long": ["This query is too long and was not asked: 6 KiB of it fit into an address, which has at most 8 KiB.", "查询过长，未执行：地址最长 8 KiB，其中查询最长 6 KiB。"],
   "bar.query.hint": ["Filter: level:error op:matmul error>0.1 or a part of a name   ( / )", "筛选：level:error op:matmul error>0.1 或名称片段   ( / )"],
   "bar.theme": ["Colours: {0}", "配色：{0}"],
   "bar.theme.auto": ["as the system", "跟随系统"],
