@@ -37,6 +37,21 @@ function record(directory, factor) {
   }
 }
 
+// A comparison in the form of other viewers: calls of other shapes than golden's, the first of merged ranks.
+function mergedGraphs(names) {
+  const side = (other, columns) => {
+    const node = (name, i) => ({
+      id: name, node_type: 0, data: { precision_index: 0 }, upnode: "DefaultModel", subnodes: [], matched_node_link: [`${other}DefaultModel`, `${other}${name}`],
+      suggestions: {}, stack_info: [], micro_step_id: "0", input_data: {},
+      output_data: { [`${name}.output.0`]: { type: "torch.Tensor", dtype: "torch.float32", shape: [2, columns], Max: 1, Min: 0, Mean: 0.5, Norm: 1 } },
+      ...(i === 0 && other === "B___" && { parallel_merge_info: ["Merged over tensor parallel ranks [0, 1]"] }),
+    });
+    const root = { ...node("DefaultModel"), upnode: "None", subnodes: names, matched_node_link: [`${other}DefaultModel`], output_data: {} };
+    return { root: "DefaultModel", node: Object.fromEntries([["DefaultModel", root], ...names.map((name, i) => [name, node(name, i)])]) };
+  };
+  return { NPU: side("B___", 8), Bench: side("N___", 4), ToolTip: "{}", Colors: { "#FFFCF3": { value: [0, 0.5], description: "" }, "#FF704D": { value: [0.5, 1], description: "" } }, MicroSteps: 1, task: "summary" };
+}
+
 const isInside = (page, inner, outer) => page.waitForFunction(([a, b]) => {
   const [own, all] = [a, b].map((each) => document.querySelector(each)?.getBoundingClientRect());
   return own && all && own.left >= all.left && own.right <= all.right;
@@ -84,6 +99,17 @@ const TESTS = {
     await page.keyboard.press("Enter");
     await page.locator(".hits [role=status]", { hasText: "of 1" }).waitFor();
     assert.equal(await page.locator(".notice, .bad").allInnerTexts().then((texts) => texts.join("")), "");
+  },
+
+  async "merged ranks have other shapes by right"({ page, address, server, folder }) {
+    writeJson(`${folder}/merged.vis`, mergedGraphs(["Module.merged.A.forward.0", "Module.alone.B.forward.0"]));
+    const id = await server.open(`${folder}/merged.vis`);
+    for (const [name, painted] of [["Module.merged.A.forward.0", 0], ["Module.alone.B.forward.0", 2]]) {
+      await page.goto(address({ node: name, view: "outline" }, id));
+      await page.locator(".details .full-name").getByText(name).waitFor();
+      await page.locator("table.values").getByText("[2, 4]").waitFor();
+      assert.equal(await page.locator("table.values .differs", { hasText: "[2, " }).count(), painted, name);
+    }
   },
 
   async "the grid of ranks begins at the first wrong rank"({ page, address }) {

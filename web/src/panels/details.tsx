@@ -5,7 +5,7 @@ import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity, verdictText
 import type { State } from "../state";
 import type { Say, TextKey } from "../texts";
 import { StepSparks } from "../views/node_trend";
-import type { NodeDetails, NodeRow, Scalar, ValuePair, ValueSide } from "../types";
+import { FLAG, type NodeDetails, type NodeRow, type Scalar, type ValuePair, type ValueSide } from "../types";
 import type { Context } from "../view";
 
 interface DetailsProps {
@@ -226,16 +226,19 @@ function Metrics(props: { readonly metrics: readonly (readonly [string, Scalar |
 }
 
 function SideCells(props: {
-  readonly say: Say; readonly side: ValueSide | null; readonly other: ValueSide | null;
+  readonly context: Context; readonly say: Say; readonly side: ValueSide | null; readonly other: ValueSide | null;
   readonly label: TextKey; readonly level: string; readonly hasMd5: boolean; readonly hasLiteral: boolean;
 }) {
-  const { side, other, say, hasMd5, hasLiteral } = props;
+  const { context, side, other, say, hasMd5, hasLiteral } = props;
   const label = <td class="dim">{say(props.label)}</td>;
   const span = 2 + NUMBERS.length + (hasMd5 ? 1 : 0) + (hasLiteral ? 1 : 0);
   if (!side) return <>{label}<td class="dim" colSpan={span}>{say("details.missing")}</td></>;
   // Digits that differ within what rounding explains need no eyes.
   const isWrong = other !== null && (props.level === "error" || props.level === "warning");
   const differs = (a: string, b: string): string => (isWrong && a !== b ? `differs ${props.level}` : "");
+  // Ranks that were merged hold parts, of other shapes than the whole.
+  const isMerged = [context.session.selected, context.session.partner].some((row) => row && (row.flags & FLAG.merged) !== 0);
+  const isOtherShape = other !== null && !isMerged && formatShape(side.shape) !== formatShape(other.shape);
   if (isLiteral(side)) {
     const shown = literal(side);
     const classes = `mono ${differs(shown, other && isLiteral(other) ? literal(other) : "")}`;
@@ -246,7 +249,7 @@ function SideCells(props: {
       {label}
       <td class={`mono ${other && side.dtype !== other.dtype ? "differs warning" : ""}`}>{side.dtype.replace(/^torch\./, "")}</td>
       {hasLiteral && <td />}
-      <td class={`mono ${other && formatShape(side.shape) !== formatShape(other.shape) ? "differs error" : ""}`}>{formatShape(side.shape)}</td>
+      <td class={`mono ${isOtherShape ? "differs error" : ""}`}>{formatShape(side.shape)}</td>
       {NUMBERS.map((name) => (
         <td key={name} class={`number ${differs(text(side[name]), text(other?.[name] ?? null))}`} title={relative(side[name], other?.[name] ?? null, props)}>
           {formatScalar(side[name])}
