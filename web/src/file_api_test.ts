@@ -54,6 +54,9 @@ test("a report's data become nodes, verdicts and values", async () => {
   assert.deepEqual(rows.map((row) => [row.name, row.level, row.partner]), [
     ["Functional.linear.0.forward", "pass", 7], ["Functional.relu.0.forward", "error", 8], ["Functional.extra.0.forward", "unmatched", -1]]);
   assert.equal(rows[1]?.error, Infinity);
+  const flow = await api.flow("0", 1, 1, 1);
+  assert.ok(flow.ok);
+  assert.deepEqual([flow.value.total, flow.value.rows.map(({ id }) => id)], [3, [3]]);
   assert.deepEqual([children.value[1]?.rows[0]?.worst, children.value[1]?.rows[0]?.errors, children.value[1]?.rows[0]?.unmatched], ["error", 1, 1]);
 });
 
