@@ -21,9 +21,10 @@ const CALLS = {
   input_errors: [0, 0, null], stacks: [0, -1, -1], unmatched: [[2, 0]], pairings: [], texts: ["only-target"], frames: ["File a.py, line 1, in f"], foreign: [], lists: [[0]], total: 3,
 };
 const ROWS = {
-  texts: ["torch.float32", "[2, 3]", "", "nonfinite"],
+  texts: ["torch.float32", "[2, 3]", "", "nonfinite", "<class 'float'>"],
   rows: [
     [1, ".output.0", 2, 3, 3, "nan", 1e-6, 0, 0, 1, 1, 2, ["f", "nan", -0.1, 0.5, 2], [1, -1, 0.5, 2], ["nan", 0, 0, 0, "nan", 0, 0, 0], [[3, 3]]],
+    [1, ".input.1", 0, 0, 2, 0, 0, 4, 4, 2, 2, 2, [1.03], [1], []],
     [0, ".input.0", 0, 0, 2, 0, 0, 0, 0, 1, 1, 2, [1, 2, 3, 4], 1, [0, 0, 0, 0, 0, 0, 0, 0]],
   ],
 };
@@ -71,6 +72,8 @@ test("details have both sides, equal ones too, and say what was left out", async
   assert.ok(Number.isNaN(value?.target?.max));
   assert.equal(value?.target?.min, Math.fround(-0.1));
   assert.deepEqual(value?.notes, ["[nonfinite] nonfinite"]);
+  const argument = wrong.value.values[1]?.golden;
+  assert.deepEqual([argument?.type, argument?.value], ["float", 1]);
   const good = await api.node("0", 2);
   assert.ok(good.ok);
   assert.deepEqual(good.value.values[0]?.golden, good.value.values[0]?.target);
