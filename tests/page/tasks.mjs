@@ -11,6 +11,7 @@ import { fileTests } from "./files.mjs";
 import { Keyboard, Mouse } from "./hands.mjs";
 import { hostileTests } from "./hostile.mjs";
 import { viewTests } from "./look.mjs";
+import { oddTests } from "./odd.mjs";
 import { Facts, World } from "./world.mjs";
 
 const { values: options, positionals } = parseArgs({
@@ -69,6 +70,7 @@ const facts = new Facts(plumb, recordings, scratch);
 const jobs = [
   ...SCHEMES.flatMap((scheme) => SIZES.map((size) => (world) => inOneLook(world, scheme, size))),
   () => ofPages(hostileTests, { dist: options.page }),
+  () => ofPages(oddTests, { dist: options.page }),
   () => ofPages(fileTests, {}),
 ];
 

@@ -87,8 +87,8 @@ export abstract class Api {
   first(dataset: string, place: number, offset = 0, limit = 100) {
     return this.ask(of(dataset, "first"), { place, offset, limit }, d.firstList);
   }
-  async flow(dataset: string, node: number) {
-    return map(await this.ask(of(dataset, "flow"), { node }, d.flow), (answer) => answer.rows);
+  flow(dataset: string, node: number, offset: number, limit: number) {
+    return this.ask(of(dataset, "flow"), { node, offset, limit }, d.flow);
   }
   async peers(dataset: string, node: number) {
     return map(await this.ask(of(dataset, "comm"), { node }, d.peers), (answer) => answer.peers);

@@ -207,7 +207,7 @@ export const firstList = record({
   ordered_by: text,
 });
 
-export const flow = record({ rows: nodeRows });
+export const flow = record({ total: integer, rows: nodeRows });
 
 export const peer = record({
   place: integer,

@@ -21,9 +21,10 @@ const CALLS = {
   input_errors: [0, 0, null], stacks: [0, -1, -1], unmatched: [[2, 0]], pairings: [], texts: ["only-target"], frames: ["File a.py, line 1, in f"], foreign: [], lists: [[0]], total: 3,
 };
 const ROWS = {
-  texts: ["torch.float32", "[2, 3]", "", "nonfinite"],
+  texts: ["torch.float32", "[2, 3]", "", "nonfinite", "<class 'float'>"],
   rows: [
     [1, ".output.0", 2, 3, 3, "nan", 1e-6, 0, 0, 1, 1, 2, ["f", "nan", -0.1, 0.5, 2], [1, -1, 0.5, 2], ["nan", 0, 0, 0, "nan", 0, 0, 0], [[3, 3]]],
+    [1, ".input.1", 0, 0, 2, 0, 0, 4, 4, 2, 2, 2, [1.03], [1], []],
     [0, ".input.0", 0, 0, 2, 0, 0, 0, 0, 1, 1, 2, [1, 2, 3, 4], 1, [0, 0, 0, 0, 0, 0, 0, 0]],
   ],
 };
@@ -54,6 +55,9 @@ test("a report's data become nodes, verdicts and values", async () => {
   assert.deepEqual(rows.map((row) => [row.name, row.level, row.partner]), [
     ["Functional.linear.0.forward", "pass", 7], ["Functional.relu.0.forward", "error", 8], ["Functional.extra.0.forward", "unmatched", -1]]);
   assert.equal(rows[1]?.error, Infinity);
+  const flow = await api.flow("0", 1, 1, 1);
+  assert.ok(flow.ok);
+  assert.deepEqual([flow.value.total, flow.value.rows.map(({ id }) => id)], [3, [3]]);
   assert.deepEqual([children.value[1]?.rows[0]?.worst, children.value[1]?.rows[0]?.errors, children.value[1]?.rows[0]?.unmatched], ["error", 1, 1]);
 });
 
@@ -68,6 +72,8 @@ test("details have both sides, equal ones too, and say what was left out", async
   assert.ok(Number.isNaN(value?.target?.max));
   assert.equal(value?.target?.min, Math.fround(-0.1));
   assert.deepEqual(value?.notes, ["[nonfinite] nonfinite"]);
+  const argument = wrong.value.values[1]?.golden;
+  assert.deepEqual([argument?.type, argument?.value], ["float", 1]);
   const good = await api.node("0", 2);
   assert.ok(good.ok);
   assert.deepEqual(good.value.values[0]?.golden, good.value.values[0]?.target);

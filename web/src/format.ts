@@ -13,6 +13,16 @@ export function formatNumber(value: number | null): string {
   return text.replace("-", "−").replace("e+", "e").replace("e-", "e−");
 }
 
+// A recorded argument as Python and the answer of the program write it: 1e-05, 1.0 (a float), 1 (an int).
+export function formatRecorded(value: unknown, type: string): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return `[${value.map((each) => formatRecorded(each, "")).join(", ")}]`;
+  if (typeof value !== "number" || type === "int") return JSON.stringify(value) ?? "";
+  const size = Math.abs(value);
+  if (value !== 0 && (size < 1e-4 || size >= 1e16)) return value.toExponential().replace(/([+-])(\d)$/, "$10$2");
+  return type === "float" && Number.isInteger(value) ? value.toFixed(1) : String(value);
+}
+
 export function formatScalar(value: Scalar | null): string {
   return typeof value === "number" ? formatNumber(value) : value === null ? "" : String(value);
 }

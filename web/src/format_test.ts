@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barHeight, largestJump } from "./panels/flow";
-import { formatBytes, formatError, formatNumber, shortName } from "./format";
+import { barHeight, flowFrom, largestJump } from "./panels/flow";
+import { formatBytes, formatError, formatNumber, formatRecorded, shortName } from "./format";
 import { speaker } from "./texts";
 import { fitted } from "./views/graph_pen";
 
@@ -15,6 +15,14 @@ test("numbers", () => {
   assert.equal(formatError(0.31), "0.31");
   assert.equal(formatError(1.5e-7), "1.5e−7");
   assert.equal(formatBytes(3 * 1024 * 1024), "3.0 MiB");
+});
+
+test("recorded arguments stand as Python writes them", () => {
+  const written = (value: unknown, type = "float") => formatRecorded(value, type);
+  assert.deepEqual([1e-5, 1.03, 1, -2.5e-7, 1e16, 1e-10, 0.0001, 0].map((value) => written(value)),
+    ["1e-05", "1.03", "1.0", "-2.5e-07", "1e+16", "1e-10", "0.0001", "0.0"]);
+  assert.deepEqual([written(1, "int"), written(1e16, "int"), written(true, "bool"), written(null, "NoneType"), written("nan"), written([1, 1e-5], "list")],
+    ["1", "10000000000000000", "true", "null", "nan", "[1, 1e-05]"]);
 });
 
 test("names keep what tells them from their siblings", () => {
@@ -31,6 +39,10 @@ test("labels are cut to their room and cannot turn their surroundings around", (
   assert.equal(fitted("abc", 5, 10), "");
   const turned = fitted("a\u202eb", 100, 10);
   assert.ok(turned.startsWith("\u2068") && turned.endsWith("\u2069"));
+});
+
+test("the flow shows a child with others on both sides", () => {
+  assert.deepEqual([-1, 0, 199, 200, 399, 400, 1500].map(flowFrom), [0, 0, 0, 100, 100, 300, 1300]);
 });
 
 test("the flow marks where the error is made", () => {

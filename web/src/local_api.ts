@@ -161,8 +161,10 @@ export class LocalApi extends Api {
     return success({ rows, total: own.length, ordered_by: this.#data.firstOrder });
   }
 
-  override async flow(_: string, node: number) {
-    return this.#isNode(node) ? success(this.#childRows(node).sort((a, b) => a.order - b.order)) : noNode(node);
+  override async flow(_: string, node: number, offset: number, limit: number) {
+    if (!this.#isNode(node)) return noNode(node);
+    const rows = this.#childRows(node).sort((a, b) => a.order - b.order);
+    return success({ total: rows.length, rows: rows.slice(offset, offset + limit) });
   }
 
   override async overSteps(_: string, node: number, value: string) {

@@ -23,7 +23,7 @@ export function Answer({ context }: { readonly context: Context }) {
         {!first && rest[0] && !isWhole && <span class="second"><bdi>{rest[0]}</bdi></span>}
         {lines.length > 0 && (
           <button class="more" aria-expanded={isWhole} title={say("answer.all")} onClick={() => setWhole(!isWhole)}>
-            <span aria-hidden="true">{isWhole ? "▴" : "▾"}</span><span class="heard">{say("answer.all")}</span>
+            {notes.length > 0 && !isWhole && <>{say("answer.notes", notes.length)} </>}<span aria-hidden="true">{isWhole ? "▴" : "▾"}</span><span class="heard">{say("answer.all")}</span>
           </button>
         )}
         <CountChips context={context} />

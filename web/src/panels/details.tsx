@@ -1,11 +1,11 @@
 // What is known of the selected call: paired values, why they were judged as they were, the stack.
 import { useState } from "preact/hooks";
-import { cut, formatError, formatScalar, formatShape } from "../format";
+import { cut, formatError, formatRecorded, formatScalar, formatShape } from "../format";
 import { flagTexts, InsideMark, LevelMark, levelOfVerdict, severity, verdictText } from "../marks";
 import type { State } from "../state";
 import type { Say, TextKey } from "../texts";
 import { StepSparks } from "../views/node_trend";
-import type { NodeDetails, NodeRow, Scalar, ValuePair, ValueSide } from "../types";
+import { FLAG, type NodeDetails, type NodeRow, type Scalar, type ValuePair, type ValueSide } from "../types";
 import type { Context } from "../view";
 
 interface DetailsProps {
@@ -145,6 +145,7 @@ function Values(props: DetailsProps & { readonly details: NodeDetails }) {
   if (details.values.length === 0) return <p class="empty">{say("details.no-values")}</p>;
   const values = sorted(details.values, order);
   const hasMd5 = values.some((value) => (value.target?.md5 ?? value.golden?.md5 ?? "") !== "");
+  const hasLiteral = values.some(({ target, golden }) => [target, golden].some((side) => side && isLiteral(side)));
   const isCompared = values.some((value) => value.golden !== null);
   const head = (key: Order, text: TextKey, isNumber = false) => (
     <th class={isNumber ? "number" : ""} aria-sort={order === key ? "descending" : "none"}>
@@ -162,25 +163,26 @@ function Values(props: DetailsProps & { readonly details: NodeDetails }) {
       <table class="values">
         <thead>
           <tr>
-            {head("name", "value.value")}
+            {head("name", "open.column.name")}
             {isCompared && head("verdict", "details.column.verdict")}
             {isCompared && head("error", "details.column.error", true)}
             <th>{say("details.column.side")}</th>
             <th>{say("details.column.dtype")}</th>
+            {hasLiteral && <th>{say("value.value")}</th>}
             <th>{say("details.column.shape")}</th>
             {NUMBERS.map((name) => <th key={name} class="number">{say(COLUMNS[name])}</th>)}
             {hasMd5 && <th>{say("details.column.md5")}</th>}
           </tr>
         </thead>
         {values.map((value) => (
-          <ValueRows key={value.name} {...props} value={value} isCompared={isCompared} hasMd5={hasMd5} />
+          <ValueRows key={value.name} {...props} value={value} isCompared={isCompared} hasMd5={hasMd5} hasLiteral={hasLiteral} />
         ))}
       </table>
     </>
   );
 }
 
-function ValueRows(props: DetailsProps & { readonly value: ValuePair; readonly isCompared: boolean; readonly hasMd5: boolean }) {
+function ValueRows(props: DetailsProps & { readonly value: ValuePair; readonly isCompared: boolean; readonly hasMd5: boolean; readonly hasLiteral: boolean }) {
   const { context, state, value, isCompared } = props;
   const { say } = context;
   const level = levelOfVerdict(value.verdict);
@@ -224,16 +226,19 @@ function Metrics(props: { readonly metrics: readonly (readonly [string, Scalar |
 }
 
 function SideCells(props: {
-  readonly say: Say; readonly side: ValueSide | null; readonly other: ValueSide | null;
-  readonly label: TextKey; readonly level: string; readonly hasMd5: boolean;
+  readonly context: Context; readonly say: Say; readonly side: ValueSide | null; readonly other: ValueSide | null;
+  readonly label: TextKey; readonly level: string; readonly hasMd5: boolean; readonly hasLiteral: boolean;
 }) {
-  const { side, other, say, hasMd5 } = props;
+  const { context, side, other, say, hasMd5, hasLiteral } = props;
   const label = <td class="dim">{say(props.label)}</td>;
-  const span = 2 + NUMBERS.length + (hasMd5 ? 1 : 0);
+  const span = 2 + NUMBERS.length + (hasMd5 ? 1 : 0) + (hasLiteral ? 1 : 0);
   if (!side) return <>{label}<td class="dim" colSpan={span}>{say("details.missing")}</td></>;
   // Digits that differ within what rounding explains need no eyes.
   const isWrong = other !== null && (props.level === "error" || props.level === "warning");
   const differs = (a: string, b: string): string => (isWrong && a !== b ? `differs ${props.level}` : "");
+  // Ranks that were merged hold parts, of other shapes than the whole.
+  const isMerged = [context.session.selected, context.session.partner].some((row) => row && (row.flags & FLAG.merged) !== 0);
+  const isOtherShape = other !== null && !isMerged && formatShape(side.shape) !== formatShape(other.shape);
   if (isLiteral(side)) {
     const shown = literal(side);
     const classes = `mono ${differs(shown, other && isLiteral(other) ? literal(other) : "")}`;
@@ -243,7 +248,8 @@ function SideCells(props: {
     <>
       {label}
       <td class={`mono ${other && side.dtype !== other.dtype ? "differs warning" : ""}`}>{side.dtype.replace(/^torch\./, "")}</td>
-      <td class={`mono ${other && formatShape(side.shape) !== formatShape(other.shape) ? "differs error" : ""}`}>{formatShape(side.shape)}</td>
+      {hasLiteral && <td />}
+      <td class={`mono ${isOtherShape ? "differs error" : ""}`}>{formatShape(side.shape)}</td>
       {NUMBERS.map((name) => (
         <td key={name} class={`number ${differs(text(side[name]), text(other?.[name] ?? null))}`} title={relative(side[name], other?.[name] ?? null, props)}>
           {formatScalar(side[name])}
@@ -262,11 +268,7 @@ function isLiteral(side: ValueSide): boolean {
   return (side.dtype === "" && side.shape === null) || (side.value !== null && NUMBERS.every((name) => side[name] === null));
 }
 
-// As the program writes it: "1.0" is a float, "1" an int.
-function literal({ value, type }: ValueSide): string {
-  if (typeof value === "number" && type === "float" && Number.isInteger(value) && Math.abs(value) < 1e15) return value.toFixed(1);
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
-}
+const literal = ({ value, type }: ValueSide): string => formatRecorded(value, type);
 
 function relative(own: Scalar | null, other: Scalar | null, props: { readonly say: Say; readonly label: TextKey }): string {
   if (typeof own !== "number" || typeof other !== "number" || props.label !== "side.target" || other === 0) return String(own ?? "");

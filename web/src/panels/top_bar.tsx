@@ -20,19 +20,25 @@ interface BarProps {
   readonly onExport: () => void;
 }
 
+// Bytes of a query within an address; the program takes addresses of 8 KiB.
+const MOST_BYTES = 6 * 1024;
+
 // Asks while one writes, half a second after the last key, and at once with Enter.
 function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault: string; readonly onQuery: (q: string) => void }) {
   const [text, setText] = useState(props.q);
   const timer = useRef(0);
   useEffect(() => setText(props.q), [props.q]);
+  const isLong = (value: string): boolean => `${new URLSearchParams({ value })}`.length > MOST_BYTES;
+  const fault = isLong(text) ? props.say("bar.query.long") : props.fault;
   const ask = (value: string, wait: number): void => {
     clearTimeout(timer.current);
+    if (isLong(value)) return;
     timer.current = window.setTimeout(() => props.onQuery(value.trim()), wait);
   };
   return (
-    <div class={props.fault ? "query fault" : "query"} role="search">
+    <div class={fault ? "query fault" : "query"} role="search">
       <input id="query" type="search" spellcheck={false} autocomplete="off" aria-label={props.say("bar.query")}
-        aria-invalid={props.fault !== ""} aria-describedby="query-fault" title={props.fault}
+        aria-invalid={fault !== ""} aria-describedby="query-fault" title={fault}
         placeholder={props.say("bar.query.hint")} value={text} dir="auto"
         onInput={(event) => {
           setText(event.currentTarget.value);
@@ -45,7 +51,7 @@ function QueryBox(props: { readonly say: Say; readonly q: string; readonly fault
           event.preventDefault();
           event.currentTarget.blur();
         }} />
-      <span id="query-fault" class="heard">{props.fault}</span>
+      <span id="query-fault" class={isLong(text) ? "query-long" : "heard"} role="status">{fault}</span>
     </div>
   );
 }

@@ -104,7 +104,7 @@ function sideOf(row: ValueRow, at: 0 | 1, mode: Header["mode"]): ValueSide | nul
   const digest = mode === "md5" ? row.metrics[at] : null;
   const common = { md5: typeof digest === "string" ? digest : "", requires_grad: null, data_name: "" };
   if (!isTensor(statistics)) {
-    return { ...common, type: row.dtypes[at], dtype: "", shape: null, max: null, min: null, mean: null, norm: null, value: statistics[0] ?? null };
+    return { ...common, type: row.dtypes[at].replace(/^<class '(.*)'>$/, "$1"), dtype: "", shape: null, max: null, min: null, mean: null, norm: null, value: statistics[0] ?? null };
   }
   const [max = null, min = null, mean = null, norm = null] = statistics;
   return { ...common, type: "torch.Tensor", dtype: row.dtypes[at], shape: shapeOf(row.shapes[at]), max, min, mean, norm, value: null };

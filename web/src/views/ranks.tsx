@@ -35,6 +35,7 @@ interface Grid {
   readonly rows: number;
   readonly columns: number;
   at(cell: Cell): Place | undefined;
+  cell(place: Place): Cell;
   rowLabel(row: number): string;
   columnLabel(column: number): string;
 }
@@ -45,6 +46,7 @@ function allSteps(meta: Meta, label: (rank: number) => string): Grid {
     rows: meta.ranks.length,
     columns: meta.steps.length,
     at: ({ row, column }) => places.get(`${meta.ranks[row] ?? ""} ${meta.steps[column] ?? ""}`),
+    cell: ({ rank, step }) => ({ row: meta.ranks.indexOf(rank), column: meta.steps.indexOf(step) }),
     rowLabel: (row) => label(meta.ranks[row] ?? -1),
     columnLabel: (column) => String(meta.steps[column] ?? ""),
   };
@@ -57,6 +59,7 @@ function oneStep(meta: Meta, step: number, across: number, label: (rank: number)
     rows: Math.ceil(world / across),
     columns: Math.min(across, world),
     at: ({ row, column }) => places.get(row * across + column),
+    cell: ({ rank }) => ({ row: Math.floor(rank / across), column: rank % across }),
     rowLabel: (row) => label(row * across),
     columnLabel: (column) => `+${column}`,
   };
@@ -66,7 +69,8 @@ export function RanksView(props: ViewProps) {
   const { context, state } = props;
   const { say, session } = context;
   const { meta } = session;
-  const [cursor, setCursor] = useState<Cell>({ row: 0, column: 0 });
+  // Until it is moved, the place that is shown: the first wrong one of a page just opened.
+  const [moved, setMoved] = useState<Cell | null>(null);
   const world = Math.max(-1, ...meta.ranks) + 1;
   const sizes = sizesOf(props, world);
   const { tp, pp } = sizes;
@@ -75,19 +79,24 @@ export function RanksView(props: ViewProps) {
     return at ? `${rank}  TP ${at.tp} DP ${at.dp} PP ${at.pp}` : `rank ${rank}`;
   };
   const isMap = state.extra["map"] === "ranks";
-  const step = session.placeInfo()?.step ?? meta.steps[0] ?? 0;
+  const shown = session.placeInfo();
+  const step = shown?.step ?? meta.steps[0] ?? 0;
   const grid = isMap ? oneStep(meta, step, tp > 1 && world % tp === 0 ? tp : RANKS_IN_ROW, label) : allSteps(meta, label);
+  const cursor = moved ?? (shown && grid.cell(shown));
   const firstPlace = meta.first ? meta.places[meta.first.place] : undefined;
   const isFirst = (place: Place | undefined): boolean => place !== undefined && place === firstPlace;
   const isOdd = tp > 0 && pp > 0 && parallelPlace(0, world, tp, pp) === null;
   return (
     <>
       <div class="bar-of-fields">
-        <Choose label={say("value.side")} value={isMap ? "ranks" : "steps"} choose={(map) => keep(context, state, { map })}
+        <Choose label={say("value.side")} value={isMap ? "ranks" : "steps"} choose={(map) => {
+            setMoved(null);
+            keep(context, state, { map });
+          }}
           choices={[{ key: "steps", text: say("ranks.steps") }, { key: "ranks", text: say("ranks.one-step", step) }]} />
         <span class="quiet">{isOdd ? say("ranks.odd", world) : say("ranks.hint")}</span>
       </div>
-      <HeatMap title={say(isMap ? "ranks.one-step" : "ranks.title", step)} say={say} rows={grid.rows} columns={grid.columns} cursor={cursor} move={setCursor}
+      <HeatMap title={say(isMap ? "ranks.one-step" : "ranks.title", step)} say={say} rows={grid.rows} columns={grid.columns} cursor={cursor} move={setMoved}
         least={{ width: 18, height: 18 }} most={{ width: 72, height: 34 }}
         rowLabel={grid.rowLabel} columnLabel={grid.columnLabel}
         colour={(row, column) => {
