@@ -55,7 +55,7 @@ def test_the_table_of_a_comparison(compared: Path, tmp_path: Path, ending: str) 
     with viewer(tmp_path, path) as running:
         dataset = running.dataset()
         assert (dataset["kind"], dataset["state"]) == ("table", "ready")
-        assert "first: Functional.linear.0.forward" in running.lines[0], running.lines
+        assert running.lines[0].endswith("; first wrong call: Functional.linear.0.forward")
         answer = whole(running)
         assert answer["parts"] == [path.name] and answer["total"] == answer["all"] == 6
         assert [row[1] for row in answer["rows"]] == ["pass" if verdict in ("same", "within noise")
@@ -68,6 +68,43 @@ def test_the_table_of_a_comparison(compared: Path, tmp_path: Path, ending: str) 
         assert answer["recordings"] == {"target": str(compared / "new/step1/rank1"),
                                         "golden": str(compared / "good/step1/rank1"),
                                         "step": -1, "rank": -1}
+
+
+def test_the_first_row_is_that_of_the_comparison(compared: Path, tmp_path: Path) -> None:
+    """A row above it is worse by its own word: what the command answered counts all the same."""
+    (whole_json,) = (compared / "one").glob("compare_result_*.json")
+    told = json.loads(whole_json.read_text())
+    name = "compare_result_20260131120000"
+    item = "Module.fc.Linear.forward.0.output.0"
+    for call, text, at in (({"name": "Module.fc.Linear.forward.0", "item": item},
+                            "first wrong call: Module.fc.Linear.forward.0", 1),
+                           (None, "no wrong call", -1)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(told | {"first_wrong_call": call}))
+        (tmp_path / f"{name}.csv").write_text(
+            f"NPU Name,Verdict\nModule.top.Net.forward.0.input.0,broken\n{item},suspicious\n")
+        for ending in ("csv", "json"):
+            with viewer(tmp_path / "cache", tmp_path / f"{name}.{ending}") as running:
+                assert running.lines[0].endswith("; " + text), running.lines
+                answer = whole(running)
+                assert (answer["first"], answer["parts"]) == (at, [f"{name}.csv"])
+    (tmp_path / f"{name}.json").unlink()
+    with viewer(tmp_path / "cache", tmp_path / f"{name}.csv") as running:
+        assert "first row that is not good: Module.top.Net.forward.0" in running.lines[0]
+        assert whole(running)["first"] == 0
+    alone = tmp_path / f"{name}.json"
+    alone.write_text(whole_json.read_text())
+    (tmp_path / f"{name}.csv").unlink()
+    done = subprocess.run([PLUMB, "view", alone], env=environment(tmp_path / "cache"),
+                          capture_output=True, text=True, timeout=30)
+    assert done.returncode == 3 and "not beside it" in done.stderr, done.stderr
+
+
+def test_the_first_of_several_ranks(compared: Path, tmp_path: Path) -> None:
+    (path,) = (compared / "ranks").glob("compare_ranks_*.json")
+    with viewer(tmp_path, path) as running:
+        assert running.lines[0].endswith(
+            "; first wrong call: step 1 rank 1 Functional.linear.0.forward")
+        assert whole(running)["first"] == 3
 
 
 def test_order_words_and_pages(compared: Path, tmp_path: Path) -> None:
