@@ -641,6 +641,23 @@ def test_pairs_by_hand_are_compared(unlike: tuple[Path, Path], tmp_path: Path) -
     assert said.startswith("no wrong call") or "first wrong call" not in said
 
 
+def test_pairs_of_calls_that_are_not_there_do_not_count(unlike: tuple[Path, Path],
+                                                        tmp_path: Path) -> None:
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    subprocess.run([PLUMB, "graph", *unlike, "--file_type", "vis", "-o", tmp_path / "out"],
+                   check=True, capture_output=True)
+    (vis,) = (tmp_path / "out").glob("*.vis")
+    for what, kept in (([*unlike, "--store", tmp_path / "kept.store"], tmp_path / "kept.store"),
+                       ([vis], vis)):
+        pairs = Path(f"{kept}.mpmatch.json")
+        pairs.write_text(json.dumps({pair[0]: pair[1], "Module.gone": "Module.never"}))
+        with viewer(tmp_path / "cache", *what) as running:
+            notes = running.get(f"d/{running.dataset()['id']}/meta")["notes"]
+            assert any(note.startswith("1 pair made by hand") for note in notes), notes
+            assert any("not counted" in note and "Module.gone and Module.never" in note
+                       for note in notes), notes
+
+
 def test_pairs_by_hand_of_ranks(tmp_path: Path) -> None:
     """Those of one rank are those of this rank alone."""
     pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
