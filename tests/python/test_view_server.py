@@ -641,6 +641,51 @@ def test_pairs_by_hand_are_compared(unlike: tuple[Path, Path], tmp_path: Path) -
     assert said.startswith("no wrong call") or "first wrong call" not in said
 
 
+@pytest.mark.parametrize("fault", ["moved", "deleted", "cut"])
+@pytest.mark.parametrize("options", [[], ["--no-cache"]])
+def test_pairs_by_hand_where_a_recording_is_gone(unlike: tuple[Path, Path], tmp_path: Path,
+                                                 fault: str, options: list[str]) -> None:
+    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
+    target, dump = unlike[0], unlike[0] / "dump.json"
+    whole, before = dump.read_bytes(), sorted(tmp_path.rglob("*.json"))
+
+    def notes(running: Viewer) -> tuple[str, str]:
+        meta = running.get(f"d/{running.dataset()['id']}/meta")
+        return meta["etag"], "\n".join(meta["notes"])
+
+    with viewer(tmp_path / "cache", *unlike, *options) as running:
+        dataset = running.dataset()
+        at, etag = dataset["id"], dataset["etag"]
+        if fault == "cut":
+            dump.write_text('{"cut')
+        else:
+            target.rename(tmp_path / "away")
+        made = {"pairs": [pair], "can_undo": True}
+        assert running.post(f"d/{at}/match", {"pairs": [pair], "place": 0}).json() == made
+        told = renewed(running, etag)
+        assert told["state"] == "ready" and running.get(f"d/{at}/matches") == made
+        assert notes(running)[0] == told["etag"]
+        assert "was not compared again: " in notes(running)[1]
+        assert "count them" not in notes(running)[1] and str(target) in notes(running)[1]
+        assert running.post(f"d/{at}/undo", {}).json() == {"pairs": [], "can_undo": False}
+        if fault == "moved":
+            (tmp_path / "away").rename(target)
+        elif fault == "cut":
+            dump.write_bytes(whole)
+        if fault != "deleted":
+            assert running.post(f"d/{at}/match", {"pairs": [pair], "place": 0}).json() == made
+            assert renewed(running, told["etag"])["etag"] != etag
+            assert "1 pair made by hand: the answer and the levels count" in notes(running)[1]
+            assert "not compared again" not in notes(running)[1]
+    if fault == "moved":
+        with viewer(tmp_path / "cache", *unlike, *options) as running:
+            kept = [] if options else [pair]
+            assert running.get(f"d/{running.dataset()['id']}/matches")["pairs"] == kept
+        left = set(tmp_path.rglob("*.json")) - set(before)
+        assert {path.parent.parent.parent for path in left} <= {tmp_path / "cache"}
+        assert bool(left) is not bool(options)
+
+
 def test_pairs_of_calls_that_are_not_there_do_not_count(unlike: tuple[Path, Path],
                                                         tmp_path: Path) -> None:
     pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]

@@ -74,6 +74,18 @@ Result<json::Value> ObjectOf(std::string_view body) {
   return Error(ErrorCode::kInvalidArgument, "the body is no JSON object");
 }
 
+// The answer "meta" with what the list of datasets says of it.
+Result<std::string> WithNote(std::string_view meta, const DatasetFacts& facts) {
+  PL_TRY_ASSIGN(json::Value value, json::Value::Parse(meta));
+  json::Value::List notes;
+  const json::Value* known = value.Find("notes");
+  if (known != nullptr && known->AsList() != nullptr) notes = *known->AsList();
+  notes.insert(notes.begin(), json::Value(facts.note));
+  value.Put("notes", json::Value(std::move(notes)));
+  value.Put("etag", json::Value(facts.etag()));
+  return value.Text();
+}
+
 std::string TextMember(const json::Value& object, std::string_view key) {
   const json::Value* member = object.Find(key);
   const std::string* text = member == nullptr ? nullptr : member->AsText();
@@ -239,16 +251,18 @@ Result<HttpResponse> PageServer::AskDataset(const Asked& asked) {
   const LossWatch watch;
   PL_TRY_ASSIGN(std::string text, facts.dataset->Answer(asked.question, parameters, base.get()));
   PL_TRY(watch.Check());
+  if (asked.question == "meta" && !facts.note.empty()) {
+    PL_TRY_ASSIGN(text, WithNote(text, facts));
+  }
   return JsonResponse(std::move(text));
 }
 
 Result<HttpResponse> PageServer::DrawLayout(const Asked& asked) {
   LayoutRequest request;
-  const std::pair<std::string_view, int64_t*> sizes[] = {
-      {"world", &request.world_size},
-      {"layers", &request.num_layers},
-      {"tp", &request.tensor_parallel_size},
-      {"pp", &request.pipeline_parallel_size}};
+  const std::pair<std::string_view, int64_t*> sizes[] = {{"world", &request.world_size},
+                                                         {"layers", &request.num_layers},
+                                                         {"tp", &request.tensor_parallel_size},
+                                                         {"pp", &request.pipeline_parallel_size}};
   for (const auto& [name, size] : sizes) {
     PL_TRY_ASSIGN(*size, asked.request.parameters.Number(name, *size, 1, INT32_MAX));
   }
