@@ -153,8 +153,8 @@ def test_rows_are_exported(compared: Path, tmp_path: Path) -> None:
         assert running.job(job)["state"] == "done"
         (tmp_path / "again.xlsx").write_bytes(running.ask(f"/api/jobs/{job}/file").body)
         all_rows = whole(running)
-        job = running.post(export, {"format": "vis"}).json()["job"]
-        assert "csv, xlsx" in running.job(job)["error"]
+        got = running.post(export, {"format": "vis"})
+        assert got.status == 400 and "csv, xlsx" in got.json()["error"]["message"]
     with viewer(tmp_path, tmp_path / "again.xlsx") as running:
         assert whole(running)["columns"] == all_rows["columns"]
         assert cells(whole(running), "NPU Name") == cells(all_rows, "NPU Name")
@@ -240,6 +240,31 @@ def test_sheets_of_other_columns(tmp_path: Path) -> None:
         answer = whole(running)
         assert answer["columns"] == ["API Name", "rank0", "rank1", "sheet"]
         assert cells(answer, "rank1") == ["", "2"] and cells(answer, "sheet") == ["", "2"]
+
+
+def test_cells_beyond_the_header_are_shown(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = [["API Name", "n"], ["Torch.a.0", "1"], ["Torch.b.0", "2", "3", "4"], ["Torch.c.0"]]
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, rows)) + ",,,,\n")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "w.xlsx")
+    for name in ("t.csv", "w.xlsx"):
+        with viewer(tmp_path / "cache", tmp_path / name) as running:
+            answer = whole(running)
+            assert answer["columns"] == ["API Name", "n", "", ""]
+            assert [row[3] for row in answer["rows"]] == [
+                ["Torch.a.0", "1", "", ""], ["Torch.b.0", "2", "3", "4"], ["Torch.c.0", "", "", ""]]
+            assert whole(running, q="4")["total"] == 1
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n".encode("utf-16"), b"a,b\n1,\0\n"])
+def test_bytes_that_are_no_text_are_no_table(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    done = subprocess.run([PLUMB, "view", tmp_path / "t.csv"], env=environment(tmp_path / "cache"),
+                          capture_output=True, text=True, timeout=30)
+    assert done.returncode == 4 and "no text" in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name, text", [("t.csv", ""), ("t.csv", 'a,b\n"x'), ("t.xlsx", "no zip"),

@@ -149,9 +149,17 @@ class TableReader {
   Status ReadCsv(const std::string& path) {
     PL_TRY(csv::VisitRows(path, [&](csv::Row& row) -> Status {
       if (row.empty()) return {};
+      const auto is_binary = [](const std::string& cell) { return cell.find('\0') != cell.npos; };
+      if (std::ranges::any_of(row, is_binary)) {
+        return Error(
+            ErrorCode::kUnsupported,
+            fmt::format("{}: is no table (it holds bytes that are no text; expected UTF-8)", path));
+      }
       if (table_.columns_.empty()) {
         SetHeader(row);
       } else {
+        while (row.size() > table_.columns_.size() && row.back().empty()) row.pop_back();
+        AddNamelessColumns(row.size());
         AddRow(row);
       }
       return {};
@@ -172,8 +180,15 @@ class TableReader {
         if (before > 0 && table_.columns_.size() > before) sheet_column = PlaceOf("sheet");
         return true;
       }
+      while (cells.size() > places.size() && cells.back().text.empty()) {
+        cells = cells.first(cells.size() - 1);
+      }
+      while (places.size() < cells.size()) {
+        places.push_back(table_.columns_.size());
+        AddNamelessColumns(table_.columns_.size() + 1);
+      }
       std::vector<std::string> row(table_.columns_.size());
-      for (size_t i = 0; i < std::min(cells.size(), places.size()); ++i) {
+      for (size_t i = 0; i < cells.size(); ++i) {
         row[places[i]] = cells[i].text;
       }
       if (sheet_column != SIZE_MAX) row[sheet_column] = std::to_string(sheet + 1);
@@ -222,6 +237,11 @@ class TableReader {
     if (known != SIZE_MAX) return known;
     table_.columns_.push_back(name);
     return table_.columns_.size() - 1;
+  }
+
+  // For cells beyond the header.
+  void AddNamelessColumns(size_t columns) {
+    table_.columns_.resize(std::max(columns, table_.columns_.size()));
   }
 
   void SetHeader(const csv::Row& header) {
