@@ -14,6 +14,7 @@
 #include "base/memory/digest.h"
 #include "plumbline/c_api.h"
 #include "record/run_files.h"
+#include "view/finished_ranks.h"
 
 namespace plumbline::view {
 namespace {
@@ -84,6 +85,17 @@ Result<FoundStore> BuildTemporary(const std::string& key, const StoreCache::Buil
   return found;
 }
 
+// What killed processes were writing in the place of the store that the user named.
+void RemoveUnfinished(const std::string& path, const std::string& key_path) {
+  const std::string directory(DirectoryOf(path));
+  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    const auto meant = NameOfAbandoned(name);
+    if (meant == BaseName(path) || meant == BaseName(key_path)) {
+      (void)RemoveFile(JoinPath(directory, name));
+    }
+  }
+}
+
 }  // namespace
 
 std::string DefaultCacheDirectory() {
@@ -142,11 +154,13 @@ Result<FoundStore> StoreCache::ObtainAt(const std::string& path, const std::stri
                                "(no {}). Name another file",
                                path, BaseName(key_path)));
     }
+    RemoveUnfinished(path, key_path);
     if (*known == key + "\n") {
       Result<FoundStore> found = OpenAt(path, /*was_there=*/true);
       if (found) return found;
     }
   }
+  RemoveUnfinished(path, key_path);
   PL_TRY(build(path));
   PL_TRY(WriteFileAtomically(key_path, key + "\n", /*durable=*/false));
   return OpenAt(path, /*was_there=*/false);
