@@ -14,6 +14,7 @@
 #include "view/serve/gzip_text.h"
 #include "view/serve/layer_rules.h"
 #include "view/serve/recording_entries.h"
+#include "view/serve/result_export.h"
 #include "view/serve/source_lines.h"
 #include "view/trends/layout_picture.h"
 
@@ -323,7 +324,8 @@ Result<HttpResponse> PageServer::ChangeMatches(const Asked& asked) {
 Result<HttpResponse> PageServer::StartExport(const Asked& asked) {
   PL_TRY_ASSIGN(DatasetFacts facts, datasets_.Find(asked.id));
   PL_TRY_ASSIGN(json::Value body, ObjectOf(asked.request.body));
-  const std::string what = fmt::format("export {} as {}", facts.title, TextMember(body, "format"));
+  PL_TRY_ASSIGN(const std::string format, ExportFormatOf(facts, body));
+  const std::string what = fmt::format("export {} as {}", facts.title, format);
   const auto work = [this, facts = std::move(facts),
                      body = std::move(body)](JobControl& job) -> Result<std::optional<JobFile>> {
     const LossWatch watch;
