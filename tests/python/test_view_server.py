@@ -206,6 +206,25 @@ def test_addresses_are_no_paths(served: Viewer, path: str) -> None:
     assert got.status in (404, 414, 503) and b"root:" not in got.body
 
 
+def test_long_addresses_are_refused_with_their_limit(served: Viewer) -> None:
+    for target in ("/api/datasets?q=" + "a" * 9000, "/" + "a" * 9000):
+        got = served.ask(target)
+        assert got.status == 414 and got.headers["content-type"].startswith("application/json")
+        assert "8192 bytes" in got.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_databases_of_something_else_end_alike(tmp_path: Path, is_empty: bool) -> None:
+    for name in ("a.vis.db", "a.trend.db"):
+        (tmp_path / name).write_bytes(b"")
+        if not is_empty:
+            with sqlite3.connect(tmp_path / name) as database:
+                database.execute("CREATE TABLE notes (text)")
+        done = subprocess.run([PLUMB, "view", tmp_path / name], capture_output=True, text=True,
+                              env=environment(tmp_path / "cache"), timeout=30)
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, (name, done.stderr)
+
+
 def test_lists_of_recordings(runs: Path, served: Viewer) -> None:
     entries = served.get("recordings", path=runs / "runs")["entries"]
     found = {entry["name"]: entry for entry in entries}
@@ -323,9 +342,12 @@ def test_exports(served: Viewer) -> None:
     job = served.post(f"d/{dataset}/export", {"format": "vis.db"}).json()["job"]
     assert served.job(job)["state"] == "done"
     assert served.ask(f"/api/jobs/{job}/file").body.startswith(b"SQLite format 3")
-    job = served.post(f"d/{dataset}/export", {"format": "exe"}).json()["job"]
-    assert served.job(job)["state"] == "failed" and "exe" in served.job(job)["error"]
-    assert served.ask(f"/api/jobs/{job}/file").status == 404
+    before = served.get("jobs")["jobs"]
+    for what in ({"format": "exe"}, {"format": ""}, {"format": 1}, {}):
+        got = served.post(f"d/{dataset}/export", what)
+        assert got.status == 400 and "expected csv" in got.json()["error"]["message"], what
+    assert served.get("jobs")["jobs"] == before
+    assert served.ask("/api/jobs/999/file").status == 404
 
 
 def test_vis_of_ranks_is_an_archive(tmp_path: Path) -> None:
@@ -553,6 +575,22 @@ def unlike(tmp_path: Path) -> tuple[Path, Path]:
     """Two recordings of which a module is called otherwise."""
     other = [name.replace("fc.Linear", "dense.Dense") for name in NAMES]
     return write_rank(tmp_path / "new", NAMES), write_rank(tmp_path / "good", other)
+
+
+def test_what_killed_programs_left_of_a_store_is_removed(unlike: tuple[Path, Path],
+                                                         tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    kept = [tmp_path / f".kept.store.{os.getpid()}-0.tmp", tmp_path / f".other.{gone.pid}-0.tmp",
+            tmp_path / ".kept.store.tmp", tmp_path / f".kept.store.{gone.pid}-0.txt"]
+    for again in range(2):
+        left = [tmp_path / f".kept.store.{gone.pid}-{again}.tmp",
+                tmp_path / f".kept.store.key.{gone.pid}-1.tmp"]
+        for path in left + kept:
+            path.write_text("cut")
+        subprocess.run([PLUMB, "view", *unlike, "--build-only", "--store", tmp_path / "kept.store"],
+                       env=environment(tmp_path / "cache"), check=True, capture_output=True)
+        assert not any(path.exists() for path in left) and all(path.exists() for path in kept)
 
 
 def test_pairs_by_hand(unlike: tuple[Path, Path], tmp_path: Path) -> None:
