@@ -76,10 +76,12 @@ def test_the_first_row_is_that_of_the_comparison(compared: Path, tmp_path: Path)
     told = json.loads(whole_json.read_text())
     name = "compare_result_20260131120000"
     item = "Module.fc.Linear.forward.0.output.0"
-    for call, text, at in (({"name": "Module.fc.Linear.forward.0", "item": item},
-                            "first wrong call: Module.fc.Linear.forward.0", 1),
-                           (None, "no wrong call", -1)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(told | {"first_wrong_call": call}))
+    first = {"first_wrong_call": {"name": "Module.fc.Linear.forward.0", "item": item}}
+    none, good = {"first_wrong_call": None}, {"counts": {"same": 1, "broken": 1}}
+    for facts, text, at in ((first, "first wrong call: Module.fc.Linear.forward.0", 1),
+                            (none | good, "no wrong call", -1), (none, "not judged", -1),
+                            (none | good | {"complete": False}, "not judged completely", -1)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(told | facts))
         (tmp_path / f"{name}.csv").write_text(
             f"NPU Name,Verdict\nModule.top.Net.forward.0.input.0,broken\n{item},suspicious\n")
         for ending in ("csv", "json"):

@@ -406,6 +406,7 @@ namespace {
 struct ResultHead {
   std::map<std::string, std::string, std::less<>> texts;
   bool has_answer = false, is_complete = false;
+  int64_t good_rows = 0;
   TableAnswer answer;
 };
 
@@ -429,6 +430,24 @@ bool ReadFirstWrong(json::Reader& in, TableAnswer& answer) {
   return !in.failed();
 }
 
+// Of the counts those of rows that agree.
+bool ReadGoodRows(json::Reader& in, int64_t& rows) {
+  std::string_view key;
+  json::Number number;
+  if (!in.EnterObject()) return false;
+  while (in.NextMember(key)) {
+    const bool is_good =
+        key == VerdictName(Verdict::kSame) || key == VerdictName(Verdict::kWithinNoise);
+    if (!is_good || in.Peek() != json::Kind::kNumber) {
+      if (!in.SkipValue()) return false;
+      continue;
+    }
+    if (!in.ReadNumber(number)) return false;
+    if (const auto* whole = std::get_if<int64_t>(&number)) rows += *whole;
+  }
+  return !in.failed();
+}
+
 ResultHead ReadHead(const std::string& path) {
   ResultHead head;
   const Result<std::string> text = ReadStart(path, kHeadOfResult);
@@ -443,6 +462,8 @@ ResultHead ReadHead(const std::string& path) {
     if (key == "first_wrong_call") head.has_answer = true;
     if (key == "first_wrong_call" && kind == json::Kind::kObject) {
       if (!ReadFirstWrong(in, head.answer)) break;
+    } else if (key == "counts" && kind == json::Kind::kObject) {
+      if (!ReadGoodRows(in, head.good_rows)) break;
     } else if (kind == json::Kind::kString) {
       if (!in.ReadString(value)) break;
       head.texts[key] = value;
@@ -518,12 +539,16 @@ std::optional<TableAnswer> AnswerBeside(const std::string& path) {
   std::string& text = head.answer.text = head.texts["answer"];
   if (!text.empty()) return std::move(head.answer);
   const std::string &narrowed = head.texts["narrowed"], &other_way = head.texts["other_way"];
-  if (!narrowed.empty()) text = fmt::format("narrowed: {}; ", narrowed);
   if (!head.answer.call.empty()) {
-    text += fmt::format("first wrong call: {}", head.answer.call);
+    text = "first wrong call: " + head.answer.call;
+  } else if (head.good_rows == 0) {
+    text = "not judged";
   } else {
-    if (!other_way.empty()) text += fmt::format("same results by another way: {}; ", other_way);
-    text += head.is_complete ? "no wrong call" : "no wrong call among what was compared";
+    if (!narrowed.empty()) text = fmt::format("narrowed: {}; ", narrowed);
+    if (head.is_complete && !other_way.empty()) {
+      text += fmt::format("same results by another way: {}; ", other_way);
+    }
+    text += head.is_complete ? "no wrong call" : "not judged completely";
   }
   return std::move(head.answer);
 }
