@@ -39,6 +39,27 @@ def test_what_killed_programs_left_of_a_store_is_removed(unlike: tuple[Path, Pat
         assert not any(path.exists() for path in left) and all(path.exists() for path in kept)
 
 
+def test_a_program_killed_at_any_time_does_not_block_its_store(tmp_path: Path) -> None:
+    names = [f"Module.m{i}.Linear.forward.0" for i in range(2000)]
+    write_rank(tmp_path / "new", names, 1.5)
+    write_rank(tmp_path / "good", names)
+    store = tmp_path / "kept.store"
+    words = [PLUMB, "view", tmp_path / "new", tmp_path / "good", "--build-only", "--store", store]
+    space = environment(tmp_path / "cache")
+    running = subprocess.Popen(words, env=space, stdout=subprocess.DEVNULL)
+    while not store.exists() and running.poll() is None:
+        time.sleep(0.0001)
+    running.kill()
+    running.wait()
+    assert store.exists() and store.with_name("kept.store.key").exists()
+    said = subprocess.run(words, env=space, check=True, capture_output=True, text=True).stdout
+    assert "first wrong call" in said and "found in" in said
+    (tmp_path / "new" / "dump.json").write_text('{"cut')
+    fresh = [*words[:-1], tmp_path / "fresh.store"]
+    failed = subprocess.run(fresh, env=space, check=False, capture_output=True)
+    assert failed.returncode != 0 and not list(tmp_path.glob("fresh*"))
+
+
 def test_pairs_by_hand(unlike: tuple[Path, Path], tmp_path: Path) -> None:
     store = tmp_path / "kept.store"
     pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]

@@ -146,7 +146,8 @@ Result<FoundStore> StoreCache::Obtain(const std::string& key, const Build& build
 Result<FoundStore> StoreCache::ObtainAt(const std::string& path, const std::string& key,
                                         const Build& build) {
   const std::string key_path = path + ".key";
-  if (KindOf(path) != PathKind::kMissing) {
+  const bool is_new = KindOf(path) == PathKind::kMissing;
+  if (!is_new) {
     const Result<std::string> known = ReadFile(key_path);
     if (!known) {
       return Error(ErrorCode::kInvalidArgument,
@@ -161,8 +162,15 @@ Result<FoundStore> StoreCache::ObtainAt(const std::string& path, const std::stri
     }
   }
   RemoveUnfinished(path, key_path);
-  PL_TRY(build(path));
-  PL_TRY(WriteFileAtomically(key_path, key + "\n", /*durable=*/false));
+  // Killed at any time, no store is left without a key, and none with that of another.
+  const auto write_key = [&] {
+    return WriteFileAtomically(key_path, key + "\n", /*durable=*/false);
+  };
+  if (is_new) PL_TRY(write_key());
+  const Status built = build(path);
+  if (!built && is_new) (void)RemoveFile(key_path);
+  PL_TRY(built);
+  if (!is_new) PL_TRY(write_key());
   return OpenAt(path, /*was_there=*/false);
 }
 
