@@ -224,7 +224,9 @@ Result<int> ServeUntilInterrupted(const ViewArguments& arguments,
   PL_TRY_ASSIGN(const ViewFunctions* functions, LoadViewFunctions());
   PL_TRY_ASSIGN(const std::unique_ptr<ScratchDirectory> scratch,
                 ScratchDirectory::Make("plumb-view"));
-  view::ResultOpener opener(arguments.opener);
+  view::OpenerOptions opening = arguments.opener;
+  opening.scratch_directory = scratch->path();
+  view::ResultOpener opener(std::move(opening));
   PL_TRY_ASSIGN(view::PageServerOptions options, ServerOptions(arguments, opener, scratch->path()));
   const std::string token = options.access.token;
   view::PageServer server(std::move(options));

@@ -70,8 +70,15 @@ Status AddMappings(const MappingFiles& mappings, FilesDigest& digest) {
   return add("layer", mappings.layer);
 }
 
-// The name that a temporary file (AtomicFile) was to have; nothing: it is none, or its process
-// lives.
+// The empty file that holds a name (report::FreeName), whose second has passed.
+bool IsHold(const std::string& path) {
+  const std::string_view name = BaseName(path);
+  const bool is_ours = name.starts_with(".build_") || name.starts_with(".compare_");
+  return is_ours && name.ends_with(".tmp") && FileSize(path).value_or(1) == 0;
+}
+
+}  // namespace
+
 std::optional<std::string_view> NameOfAbandoned(std::string_view temporary_name) {
   constexpr std::string_view kEnd = ".tmp";
   std::string_view name = temporary_name;
@@ -84,15 +91,6 @@ std::optional<std::string_view> NameOfAbandoned(std::string_view temporary_name)
                        ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
   return is_gone ? std::optional(name.substr(0, dot)) : std::nullopt;
 }
-
-// The empty file that holds a name (report::FreeName), whose second has passed.
-bool IsHold(const std::string& path) {
-  const std::string_view name = BaseName(path);
-  const bool is_ours = name.starts_with(".build_") || name.starts_with(".compare_");
-  return is_ours && name.ends_with(".tmp") && FileSize(path).value_or(1) == 0;
-}
-
-}  // namespace
 
 void RemoveAbandoned(const std::string& directory, std::string_view ending, int64_t before) {
   const auto names = ListDirectory(directory);

@@ -52,6 +52,10 @@ class FinishedRanks {
   std::vector<std::string> parts_;
 };
 
+// The name that a temporary file (AtomicFile) was to have; nothing: it is none, or its process
+// lives on this machine.
+std::optional<std::string_view> NameOfAbandoned(std::string_view temporary_name);
+
 // Removes what killed runs were writing into `directory`: temporary files of parts and results of
 // this ending whose process is gone, and what held their names; those that were last changed before
 // `before` (ModifiedAt()), as another machine may be at work.

@@ -17,12 +17,11 @@ import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from recording import PLUMB
-from view_client import TOKEN, Viewer, environment, viewer, write_rank
+from view_client import TOKEN, Viewer, environment, row_of, viewer, write_rank
 
 NAMES = ["Functional.linear.0.forward", "Module.fc.Linear.forward.0", "Module.top.Net.forward.0"]
 HOSTILE = ["Module.<script>alert(1)</script>.Net.forward.0", "Module.\u202eevil.Net.forward.0",
@@ -206,6 +205,25 @@ def test_addresses_are_no_paths(served: Viewer, path: str) -> None:
     assert got.status in (404, 414, 503) and b"root:" not in got.body
 
 
+def test_long_addresses_are_refused_with_their_limit(served: Viewer) -> None:
+    for target in ("/api/datasets?q=" + "a" * 9000, "/" + "a" * 9000):
+        got = served.ask(target)
+        assert got.status == 414 and got.headers["content-type"].startswith("application/json")
+        assert "8192 bytes" in got.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_databases_of_something_else_end_alike(tmp_path: Path, is_empty: bool) -> None:
+    for name in ("a.vis.db", "a.trend.db"):
+        (tmp_path / name).write_bytes(b"")
+        if not is_empty:
+            with sqlite3.connect(tmp_path / name) as database:
+                database.execute("CREATE TABLE notes (text)")
+        done = subprocess.run([PLUMB, "view", tmp_path / name], capture_output=True, text=True,
+                              env=environment(tmp_path / "cache"), timeout=30)
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, (name, done.stderr)
+
+
 def test_lists_of_recordings(runs: Path, served: Viewer) -> None:
     entries = served.get("recordings", path=runs / "runs")["entries"]
     found = {entry["name"]: entry for entry in entries}
@@ -323,9 +341,12 @@ def test_exports(served: Viewer) -> None:
     job = served.post(f"d/{dataset}/export", {"format": "vis.db"}).json()["job"]
     assert served.job(job)["state"] == "done"
     assert served.ask(f"/api/jobs/{job}/file").body.startswith(b"SQLite format 3")
-    job = served.post(f"d/{dataset}/export", {"format": "exe"}).json()["job"]
-    assert served.job(job)["state"] == "failed" and "exe" in served.job(job)["error"]
-    assert served.ask(f"/api/jobs/{job}/file").status == 404
+    before = served.get("jobs")["jobs"]
+    for what in ({"format": "exe"}, {"format": ""}, {"format": 1}, {}):
+        got = served.post(f"d/{dataset}/export", what)
+        assert got.status == 400 and "expected csv" in got.json()["error"]["message"], what
+    assert served.get("jobs")["jobs"] == before
+    assert served.ask("/api/jobs/999/file").status == 404
 
 
 def test_vis_of_ranks_is_an_archive(tmp_path: Path) -> None:
@@ -547,137 +568,3 @@ def test_the_way_from_another_machine(runs: Path, tmp_path: Path) -> None:
 
 
 # ---- Pairs by hand
-
-@pytest.fixture
-def unlike(tmp_path: Path) -> tuple[Path, Path]:
-    """Two recordings of which a module is called otherwise."""
-    other = [name.replace("fc.Linear", "dense.Dense") for name in NAMES]
-    return write_rank(tmp_path / "new", NAMES), write_rank(tmp_path / "good", other)
-
-
-def test_pairs_by_hand(unlike: tuple[Path, Path], tmp_path: Path) -> None:
-    store = tmp_path / "kept.store"
-    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
-    before = {path: path.read_bytes() for side in unlike for path in side.iterdir()}
-    with viewer(tmp_path / "cache", *unlike, "--store", store) as running:
-        dataset = running.dataset()["id"]
-        kept = store.read_bytes()
-        assert running.get(f"d/{dataset}/matches") == {"pairs": [], "can_undo": False}
-        got = running.post(f"d/{dataset}/match", {"pairs": [pair], "place": 0})
-        assert got.json() == {"pairs": [pair], "can_undo": True}
-        again = running.post(f"d/{dataset}/match", {"pairs": [pair], "place": 0})
-        assert again.status == 400 and "counterpart already" in again.json()["error"]["message"]
-        for wrong in ([["Module.none", pair[1]]], [["../../x", "y"]], [[pair[0]]], "x", [[1, 2]]):
-            assert running.post(f"d/{dataset}/match", {"pairs": wrong}).status in (400, 404)
-        mapping = running.get(f"d/{dataset}/mapping")
-        assert mapping == {"yaml": "TopLayer:\n  fc: dense\n", "matched": 1, "unmatched": 0}
-    written = json.loads((tmp_path / "kept.store.mpmatch.json").read_text())
-    assert written[pair[0]] == pair[1] and written["plumbline"]["log"][0]["pairs"] == [pair]
-    (tmp_path / "map.yaml").write_text(mapping["yaml"])
-    said = subprocess.run([PLUMB, "compare", *unlike, "-lm", tmp_path / "map.yaml", "-o", tmp_path],
-                          capture_output=True, text=True, check=True).stdout
-    assert "3 of 3 calls" in said or "unmatched" not in said.split("\n")[0], said
-    with viewer(tmp_path / "cache", *unlike, "--store", store) as running:
-        dataset = running.dataset()["id"]
-        assert running.get(f"d/{dataset}/matches")["pairs"] == [pair]
-        assert running.post(f"d/{dataset}/undo", {}).json() == {"pairs": [], "can_undo": False}
-        assert running.post(f"d/{dataset}/undo", {}).status == 404
-    assert store.read_bytes() == kept
-    assert {path: path.read_bytes() for path in before} == before
-
-
-def renewed(running: Viewer, etag: str) -> dict[str, Any]:
-    """The dataset once it was made anew."""
-    for _ in range(300):
-        found = running.dataset()
-        if found["etag"] != etag:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("the dataset is not made anew within 15 seconds")
-
-
-def row_of(running: Viewer, dataset: str, name: str, side: str = "target") -> dict[str, Any]:
-    found = running.get(f"d/{dataset}/path", name=name, place=0, side=side)
-    assert found["exact"] is True
-    return dict(zip(found["rows"]["fields"], found["rows"]["rows"][-1], strict=True))
-
-
-def change_output(rank: Path, name: str, value: float) -> None:
-    dump = json.loads((rank / "dump.json").read_text())
-    dump["data"][name]["output"][0] |= {"Max": value, "Min": value, "Mean": value}
-    (rank / "dump.json").write_text(json.dumps(dump))
-
-
-def test_pairs_by_hand_are_compared(unlike: tuple[Path, Path], tmp_path: Path) -> None:
-    """Level, partner, values, what is worst above and the first wrong call follow; undo takes all
-    of it back."""
-    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
-    change_output(unlike[0], pair[0], 9.0)
-    with viewer(tmp_path / "cache", *unlike) as running:
-        dataset = running.dataset()
-        at, etag = dataset["id"], dataset["etag"]
-        assert running.get(f"d/{at}/meta")["first"] is None
-        before = row_of(running, at, pair[0])
-        assert (before["level"], before["partner"], before["flags"] & 128) == ("unmatched", -1, 0)
-        running.post(f"d/{at}/match", {"pairs": [pair], "place": 0})
-        assert renewed(running, etag)["id"] == at
-        meta = running.get(f"d/{at}/meta")
-        assert meta["first"]["name"] == pair[0]
-        assert any(note.startswith("1 pair made by hand") for note in meta["notes"])
-        row, other = row_of(running, at, pair[0]), row_of(running, at, pair[1], "golden")
-        assert (row["level"], row["partner"], other["partner"]) == ("error", other["id"], row["id"])
-        assert row["flags"] & 128 and other["flags"] & 128
-        assert meta["places"][0]["counts"]["unmatched_target"] == 0
-        assert row_of(running, at, NAMES[-1])["worst"] == "error"
-        values = running.get(f"d/{at}/node", node=row["id"])["values"]
-        (output,) = [each for each in values if each["name"] == "output.0"]
-        assert (output["target"]["max"], output["golden"]["max"]) == (9, 1)
-        assert output["verdict"] == "broken"
-        assert running.post(f"d/{at}/undo", {}).status == 200
-        assert renewed(running, meta["etag"])["etag"] == etag
-        assert row_of(running, at, pair[0]) == before
-    said = subprocess.run([PLUMB, "view", *unlike, "--build-only"], capture_output=True, text=True,
-                          env=environment(tmp_path / "cache"), check=True).stdout
-    assert said.startswith("no wrong call") or "first wrong call" not in said
-
-
-def test_pairs_by_hand_of_ranks(tmp_path: Path) -> None:
-    """Those of one rank are those of this rank alone."""
-    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
-    for rank in ("rank0", "rank1"):
-        write_rank(tmp_path / "new" / rank, NAMES)
-        write_rank(tmp_path / "good" / rank, [name.replace("fc.Linear", "dense.Dense")
-                                              for name in NAMES])
-    with viewer(tmp_path / "cache", tmp_path / "new", tmp_path / "good") as running:
-        dataset = running.dataset()
-        running.post(f"d/{dataset['id']}/match", {"pairs": [pair], "place": 1})
-        renewed(running, dataset["etag"])
-        counts = [place["counts"] for place in running.get(f"d/{dataset['id']}/meta")["places"]]
-        assert [each["unmatched_target"] for each in counts] == [1, 0]
-        assert [each["pass"] for each in counts] == [2, 3]
-
-
-def test_pairs_by_hand_of_a_file(unlike: tuple[Path, Path], tmp_path: Path) -> None:
-    """A file for viewers says no level of such a pair, and none is made up."""
-    subprocess.run([PLUMB, "graph", *unlike, "--file_type", "vis", "-o", tmp_path / "out"],
-                   check=True, capture_output=True)
-    (vis,) = (tmp_path / "out").glob("*.vis")
-    kept = vis.read_bytes()
-    pair = ["Module.fc.Linear.forward.0", "Module.dense.Dense.forward.0"]
-    with viewer(tmp_path / "cache", vis) as running:
-        dataset = running.dataset()
-        running.post(f"d/{dataset['id']}/match", {"pairs": [pair], "place": 0})
-        renewed(running, dataset["etag"])
-        row = row_of(running, dataset["id"], pair[0])
-        assert row["partner"] >= 0 and row["flags"] & 128 and row["level"] == "none"
-        values = running.get(f"d/{dataset['id']}/node", node=row["id"])["values"]
-        assert values[0]["golden"]["max"] == 1
-    assert vis.read_bytes() == kept and vis.with_name(vis.name + ".mpmatch.json").exists()
-
-
-def test_nothing_is_paired_where_it_is_read_only(unlike: tuple[Path, Path], tmp_path: Path) -> None:
-    with viewer(tmp_path / "cache", *unlike, "--read-only") as running:
-        dataset = running.dataset()["id"]
-        assert running.get("datasets")["read_only"] is True
-        got = running.post(f"d/{dataset}/match", {"pairs": [["a", "b"]]})
-        assert got.status == 403 and got.json()["error"]["code"] == "read-only"

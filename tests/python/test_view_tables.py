@@ -55,7 +55,7 @@ def test_the_table_of_a_comparison(compared: Path, tmp_path: Path, ending: str) 
     with viewer(tmp_path, path) as running:
         dataset = running.dataset()
         assert (dataset["kind"], dataset["state"]) == ("table", "ready")
-        assert "first: Functional.linear.0.forward" in running.lines[0], running.lines
+        assert running.lines[0].endswith("; first wrong call: Functional.linear.0.forward")
         answer = whole(running)
         assert answer["parts"] == [path.name] and answer["total"] == answer["all"] == 6
         assert [row[1] for row in answer["rows"]] == ["pass" if verdict in ("same", "within noise")
@@ -68,6 +68,45 @@ def test_the_table_of_a_comparison(compared: Path, tmp_path: Path, ending: str) 
         assert answer["recordings"] == {"target": str(compared / "new/step1/rank1"),
                                         "golden": str(compared / "good/step1/rank1"),
                                         "step": -1, "rank": -1}
+
+
+def test_the_first_row_is_that_of_the_comparison(compared: Path, tmp_path: Path) -> None:
+    """A row above it is worse by its own word: what the command answered counts all the same."""
+    (whole_json,) = (compared / "one").glob("compare_result_*.json")
+    told = json.loads(whole_json.read_text())
+    name = "compare_result_20260131120000"
+    item = "Module.fc.Linear.forward.0.output.0"
+    first = {"first_wrong_call": {"name": "Module.fc.Linear.forward.0", "item": item}}
+    none, good = {"first_wrong_call": None}, {"counts": {"same": 1, "broken": 1}}
+    for facts, text, at in ((first, "first wrong call: Module.fc.Linear.forward.0", 1),
+                            (none | good, "no wrong call", -1), (none, "not judged", -1),
+                            (none | good | {"complete": False}, "not judged completely", -1)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(told | facts))
+        (tmp_path / f"{name}.csv").write_text(
+            f"NPU Name,Verdict\nModule.top.Net.forward.0.input.0,broken\n{item},suspicious\n")
+        for ending in ("csv", "json"):
+            with viewer(tmp_path / "cache", tmp_path / f"{name}.{ending}") as running:
+                assert running.lines[0].endswith("; " + text), running.lines
+                answer = whole(running)
+                assert (answer["first"], answer["parts"]) == (at, [f"{name}.csv"])
+    (tmp_path / f"{name}.json").unlink()
+    with viewer(tmp_path / "cache", tmp_path / f"{name}.csv") as running:
+        assert "first row that is not good: Module.top.Net.forward.0" in running.lines[0]
+        assert whole(running)["first"] == 0
+    alone = tmp_path / f"{name}.json"
+    alone.write_text(whole_json.read_text())
+    (tmp_path / f"{name}.csv").unlink()
+    done = subprocess.run([PLUMB, "view", alone], env=environment(tmp_path / "cache"),
+                          capture_output=True, text=True, timeout=30)
+    assert done.returncode == 3 and "not beside it" in done.stderr, done.stderr
+
+
+def test_the_first_of_several_ranks(compared: Path, tmp_path: Path) -> None:
+    (path,) = (compared / "ranks").glob("compare_ranks_*.json")
+    with viewer(tmp_path, path) as running:
+        assert running.lines[0].endswith(
+            "; first wrong call: step 1 rank 1 Functional.linear.0.forward")
+        assert whole(running)["first"] == 3
 
 
 def test_order_words_and_pages(compared: Path, tmp_path: Path) -> None:
@@ -116,8 +155,8 @@ def test_rows_are_exported(compared: Path, tmp_path: Path) -> None:
         assert running.job(job)["state"] == "done"
         (tmp_path / "again.xlsx").write_bytes(running.ask(f"/api/jobs/{job}/file").body)
         all_rows = whole(running)
-        job = running.post(export, {"format": "vis"}).json()["job"]
-        assert "csv, xlsx" in running.job(job)["error"]
+        got = running.post(export, {"format": "vis"})
+        assert got.status == 400 and "csv, xlsx" in got.json()["error"]["message"]
     with viewer(tmp_path, tmp_path / "again.xlsx") as running:
         assert whole(running)["columns"] == all_rows["columns"]
         assert cells(whole(running), "NPU Name") == cells(all_rows, "NPU Name")
@@ -203,6 +242,31 @@ def test_sheets_of_other_columns(tmp_path: Path) -> None:
         answer = whole(running)
         assert answer["columns"] == ["API Name", "rank0", "rank1", "sheet"]
         assert cells(answer, "rank1") == ["", "2"] and cells(answer, "sheet") == ["", "2"]
+
+
+def test_cells_beyond_the_header_are_shown(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = [["API Name", "n"], ["Torch.a.0", "1"], ["Torch.b.0", "2", "3", "4"], ["Torch.c.0"]]
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, rows)) + ",,,,\n")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "w.xlsx")
+    for name in ("t.csv", "w.xlsx"):
+        with viewer(tmp_path / "cache", tmp_path / name) as running:
+            answer = whole(running)
+            assert answer["columns"] == ["API Name", "n", "", ""]
+            assert [row[3] for row in answer["rows"]] == [
+                ["Torch.a.0", "1", "", ""], ["Torch.b.0", "2", "3", "4"], ["Torch.c.0", "", "", ""]]
+            assert whole(running, q="4")["total"] == 1
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n".encode("utf-16"), b"a,b\n1,\0\n"])
+def test_bytes_that_are_no_text_are_no_table(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    done = subprocess.run([PLUMB, "view", tmp_path / "t.csv"], env=environment(tmp_path / "cache"),
+                          capture_output=True, text=True, timeout=30)
+    assert done.returncode == 4 and "no text" in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name, text", [("t.csv", ""), ("t.csv", 'a,b\n"x'), ("t.xlsx", "no zip"),

@@ -14,7 +14,7 @@ import pytest
 from recording import PLUMB
 from trend_dumps import api, tensor, write
 
-from plumbline import CorruptDataError, _compare
+from plumbline import CorruptDataError, UnsupportedError, _compare
 
 SCHEMA = """
 CREATE TABLE monitoring_targets (target_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -219,7 +219,7 @@ def test_what_is_no_database(tmp_path: Path, small: Path) -> None:
         ask(bad, "meta")
     for content in (b"", b"SQLite format 3\0", b"{}" * 200):
         bad.write_bytes(content)
-        with pytest.raises(CorruptDataError, match="is no SQLite database"):
+        with pytest.raises(UnsupportedError, match="is no SQLite database"):
             ask(bad, "meta")
     whole = small.read_bytes()
     bad.write_bytes(whole[:len(whole) // 2])
@@ -228,7 +228,7 @@ def test_what_is_no_database(tmp_path: Path, small: Path) -> None:
     bad.unlink()
     with sqlite3.connect(bad) as database:
         database.execute("CREATE TABLE notes (text)")
-    with pytest.raises(CorruptDataError, match="has no table trend_data"):
+    with pytest.raises(UnsupportedError, match="has no table trend_data"):
         ask(bad, "meta")
 
 

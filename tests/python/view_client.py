@@ -153,3 +153,9 @@ def write_rank(directory: Path, names: list[str], value: float = 1.0) -> Path:
     (directory / "stack.json").write_text(json.dumps({name: ["File a.py, line 1"]
                                                       for name in names}))
     return directory
+
+
+def row_of(running: Viewer, dataset: str, name: str, side: str = "target") -> dict[str, Any]:
+    found = running.get(f"d/{dataset}/path", name=name, place=0, side=side)
+    assert found["exact"] is True
+    return dict(zip(found["rows"]["fields"], found["rows"]["rows"][-1], strict=True))

@@ -113,7 +113,13 @@ Status DatasetList::Run(const std::string& id, uint64_t version, JobControl& job
       entry.facts.state = DatasetState::kReady;
       entry.facts.kind = (*made)->kind();
       entry.facts.dataset = *made;
-    } else if (!is_shown) {
+      entry.facts.note.clear();
+    } else if (is_shown) {
+      entry.facts.note = fmt::format(
+          "with the last change of the pairs made by hand it was not compared again: {}. What is "
+          "shown is from before",
+          made.error().message());
+    } else {
       entry.facts.state = DatasetState::kFailed;
       entry.facts.error = made.error().message();
       entry.facts.error_code = made.error().code();
@@ -149,6 +155,13 @@ Result<DatasetFacts> DatasetList::Find(std::string_view id) const {
       fmt::format("dataset {}: there is none. Ask for the list of datasets", id.substr(0, 40)));
 }
 
+std::string DatasetFacts::etag() const {
+  if (dataset == nullptr) return {};
+  std::string text(dataset->etag());
+  if (!note.empty()) text += fmt::format("-{:x}", Xxh3Of(std::as_bytes(std::span(note))).low);
+  return text;
+}
+
 std::string DatasetsText(const std::vector<DatasetFacts>& datasets) {
   std::string text = "[";
   for (const DatasetFacts& facts : datasets) {
@@ -162,7 +175,7 @@ std::string DatasetsText(const std::vector<DatasetFacts>& datasets) {
     AppendMember("golden", facts.golden, text);
     text += fmt::format(R"(,"progress":{:.4g})", facts.progress);
     AppendMember("error", facts.error, text);
-    AppendMember("etag", facts.dataset ? facts.dataset->etag() : std::string_view(), text);
+    AppendMember("etag", facts.etag(), text);
     text += '}';
   }
   text += ']';

@@ -28,6 +28,10 @@ struct DatasetFacts {
   std::string error{};
   ErrorCode error_code = ErrorCode::kInternal;  // of kFailed
   std::shared_ptr<const Dataset> dataset{};     // of kReady
+  std::string note{};                           // why it is not what it is to be made of by now
+
+  // Of what is shown, with its note.
+  [[nodiscard]] std::string etag() const;
 };
 
 // Thread-safe.

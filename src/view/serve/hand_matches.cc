@@ -75,8 +75,10 @@ std::string AuthorName() {
 Result<MatchAction> ActionOf(const json::Value& value) {
   const json::Value *what = value.Find("what"), *step = value.Find("step"),
                     *rank = value.Find("rank"), *undone = value.Find("undone");
-  const bool is_whole = what != nullptr && what->AsText() != nullptr && step != nullptr &&
-                        step->AsInteger() && rank != nullptr && rank->AsInteger();
+  const bool is_known = what != nullptr && what->AsText() != nullptr &&
+                        (*what->AsText() == "match" || *what->AsText() == "unmatch");
+  const bool is_whole =
+      is_known && step != nullptr && step->AsInteger() && rank != nullptr && rank->AsInteger();
   if (!is_whole) return Error(ErrorCode::kCorrupt, "an entry of the log is not whole");
   MatchAction action{.is_match = *what->AsText() == "match",
                      .step = *step->AsInteger(),
@@ -254,9 +256,18 @@ Result<HandMatches> HandMatches::Read(const std::string& path) {
   if (!value->is_object()) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: is no JSON object of names", path));
   }
-  const json::Value* log = value->Find(kLogMember);
-  const json::Value* entries = log == nullptr ? nullptr : log->Find("log");
-  if (entries != nullptr && entries->AsList() != nullptr) {
+  if (const json::Value* log = value->Find(kLogMember)) {
+    const json::Value *version = log->Find("version"), *entries = log->Find("log");
+    if (version != nullptr && version->AsInteger().value_or(kMatchesVersion) != kMatchesVersion) {
+      return Error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: is of version {}, which this program does not know (expected {})", path,
+                      *version->AsInteger(), kMatchesVersion));
+    }
+    if (version == nullptr || entries == nullptr || entries->AsList() == nullptr) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: {} has no version and log of pairs", path, kLogMember));
+    }
     for (const json::Value& entry : *entries->AsList()) {
       Result<MatchAction> action = ActionOf(entry);
       if (!action) return Error(ErrorCode::kCorrupt, action.error().In(path).message());
@@ -267,7 +278,11 @@ Result<HandMatches> HandMatches::Read(const std::string& path) {
   MatchAction all{.step = kAnyPlace, .rank = kAnyPlace};
   for (const std::string_view key : value->Keys()) {
     const std::string* golden = value->Find(key)->AsText();
-    if (golden != nullptr) all.pairs.emplace_back(key, *golden);
+    if (golden == nullptr) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: holds no pairs (of {} no name)", path, Utf8Beginning(key, 40)));
+    }
+    all.pairs.emplace_back(key, *golden);
   }
   if (!all.pairs.empty()) matches.actions_.push_back(std::move(all));
   return matches;

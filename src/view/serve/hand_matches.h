@@ -41,7 +41,8 @@ struct MatchAction {
 // member "plumbline" with the actions (docs/reference/view.md, "Pairs by hand").
 class HandMatches {
  public:
-  // No pairs where there is no file. kCorrupt: it is none of these; nothing is changed then.
+  // No pairs where there is no file. kCorrupt: it is none of these; kUnsupported: of a later
+  // version. Nothing is changed then.
   static Result<HandMatches> Read(const std::string& path);
   // Atomically.
   Status Write(const std::string& path) const;

@@ -104,6 +104,17 @@ class Listener : public httplib::Server {
     Get(R"([\s\S]*)", answer);
     Post(R"([\s\S]*)", answer);
     Delete(R"([\s\S]*)", answer);
+    // The library refuses a long address by itself, without a word.
+    set_error_handler(HandlerWithResponse([](const httplib::Request&, httplib::Response& response) {
+      if (response.status != 414 || response.has_header("Content-Type")) {
+        return HandlerResponse::Unhandled;
+      }
+      response.set_content(fmt::format(R"({{"error":{{"code":"invalid-argument","message":)"
+                                       R"("the address is longer than {} bytes"}}}})",
+                                       CPPHTTPLIB_REQUEST_URI_MAX_LENGTH),
+                           "application/json");
+      return HandlerResponse::Handled;
+    }));
     set_exception_handler([](const httplib::Request&, httplib::Response& response,
                              const std::exception_ptr& /*what*/) {
       response.status = 500;

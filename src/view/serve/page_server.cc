@@ -14,6 +14,7 @@
 #include "view/serve/gzip_text.h"
 #include "view/serve/layer_rules.h"
 #include "view/serve/recording_entries.h"
+#include "view/serve/result_export.h"
 #include "view/serve/source_lines.h"
 #include "view/trends/layout_picture.h"
 
@@ -72,6 +73,18 @@ Result<json::Value> ObjectOf(std::string_view body) {
   PL_TRY_ASSIGN(json::Value value, json::Value::Parse(body));
   if (value.is_object()) return value;
   return Error(ErrorCode::kInvalidArgument, "the body is no JSON object");
+}
+
+// The answer "meta" with what the list of datasets says of it.
+Result<std::string> WithNote(std::string_view meta, const DatasetFacts& facts) {
+  PL_TRY_ASSIGN(json::Value value, json::Value::Parse(meta));
+  json::Value::List notes;
+  const json::Value* known = value.Find("notes");
+  if (known != nullptr && known->AsList() != nullptr) notes = *known->AsList();
+  notes.insert(notes.begin(), json::Value(facts.note));
+  value.Put("notes", json::Value(std::move(notes)));
+  value.Put("etag", json::Value(facts.etag()));
+  return value.Text();
 }
 
 std::string TextMember(const json::Value& object, std::string_view key) {
@@ -239,16 +252,18 @@ Result<HttpResponse> PageServer::AskDataset(const Asked& asked) {
   const LossWatch watch;
   PL_TRY_ASSIGN(std::string text, facts.dataset->Answer(asked.question, parameters, base.get()));
   PL_TRY(watch.Check());
+  if (asked.question == "meta" && !facts.note.empty()) {
+    PL_TRY_ASSIGN(text, WithNote(text, facts));
+  }
   return JsonResponse(std::move(text));
 }
 
 Result<HttpResponse> PageServer::DrawLayout(const Asked& asked) {
   LayoutRequest request;
-  const std::pair<std::string_view, int64_t*> sizes[] = {
-      {"world", &request.world_size},
-      {"layers", &request.num_layers},
-      {"tp", &request.tensor_parallel_size},
-      {"pp", &request.pipeline_parallel_size}};
+  const std::pair<std::string_view, int64_t*> sizes[] = {{"world", &request.world_size},
+                                                         {"layers", &request.num_layers},
+                                                         {"tp", &request.tensor_parallel_size},
+                                                         {"pp", &request.pipeline_parallel_size}};
   for (const auto& [name, size] : sizes) {
     PL_TRY_ASSIGN(*size, asked.request.parameters.Number(name, *size, 1, INT32_MAX));
   }
@@ -309,7 +324,8 @@ Result<HttpResponse> PageServer::ChangeMatches(const Asked& asked) {
 Result<HttpResponse> PageServer::StartExport(const Asked& asked) {
   PL_TRY_ASSIGN(DatasetFacts facts, datasets_.Find(asked.id));
   PL_TRY_ASSIGN(json::Value body, ObjectOf(asked.request.body));
-  const std::string what = fmt::format("export {} as {}", facts.title, TextMember(body, "format"));
+  PL_TRY_ASSIGN(const std::string format, ExportFormatOf(facts, body));
+  const std::string what = fmt::format("export {} as {}", facts.title, format);
   const auto work = [this, facts = std::move(facts),
                      body = std::move(body)](JobControl& job) -> Result<std::optional<JobFile>> {
     const LossWatch watch;

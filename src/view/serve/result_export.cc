@@ -267,19 +267,32 @@ Status WritePage(const DatasetFacts& dataset, const std::string& path,
 
 }  // namespace
 
-Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& body,
-                             const std::string& directory, const CompareOptions& compare,
-                             JobControl& job) {
+Result<std::string> ExportFormatOf(const DatasetFacts& dataset, const json::Value& body) {
   const json::Value* member = body.Find("format");
-  const std::string format =
+  std::string format =
       member == nullptr || member->AsText() == nullptr ? std::string() : *member->AsText();
-  const ResultStore* store = dataset.dataset->store();
-  const TableSet* tables = dataset.dataset->tables();
-  if (store == nullptr && tables == nullptr) {
+  const bool is_graph = dataset.dataset->store() != nullptr;
+  if (!is_graph && dataset.dataset->tables() == nullptr) {
     return Error(
         ErrorCode::kUnsupported,
         fmt::format("{}: is no graph and no table, which could be exported", dataset.title));
   }
+  constexpr std::string_view kOfTables[] = {"csv", "xlsx"}, kOfGraphs[] = {"html", "vis", "vis.db"};
+  const auto has = [&](const auto& names) {
+    return std::ranges::find(names, format) != std::end(names);
+  };
+  if (has(kOfTables) || (is_graph && has(kOfGraphs))) return format;
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("format: expected csv, xlsx{}, got '{}'",
+                           is_graph ? ", html, vis or vis.db" : "", format.substr(0, 40)));
+}
+
+Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& body,
+                             const std::string& directory, const CompareOptions& compare,
+                             JobControl& job) {
+  PL_TRY_ASSIGN(const std::string format, ExportFormatOf(dataset, body));
+  const ResultStore* store = dataset.dataset->store();
+  const TableSet* tables = dataset.dataset->tables();
   static std::atomic<uint64_t> exports = 0;
   const std::string path = JoinPath(directory, fmt::format("export-{}", ++exports));
   const bool is_csv = format == "csv";
@@ -291,18 +304,13 @@ Result<JobFile> ExportResult(const DatasetFacts& dataset, const json::Value& bod
                    is_csv ? "text/csv; charset=utf-8"
                           : "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"};
   }
-  if (store != nullptr && (format == "vis" || format == "vis.db")) {
+  if (format != "html") {
     const GraphFileType type = format == "vis" ? GraphFileType::kVis : GraphFileType::kDb;
     PL_TRY_ASSIGN(const std::string made, WriteGraph(dataset, type, path, compare, job));
     return JobFile{made, std::string(BaseName(made)), "application/octet-stream"};
   }
-  if (store != nullptr && format == "html") {
-    PL_TRY(WritePage(dataset, path, compare));
-    return JobFile{path, FileNameOf(dataset.title, ".html"), "text/html; charset=utf-8"};
-  }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("format: expected csv, xlsx{}, got '{}'",
-                           store == nullptr ? "" : ", html, vis or vis.db", format.substr(0, 40)));
+  PL_TRY(WritePage(dataset, path, compare));
+  return JobFile{path, FileNameOf(dataset.title, ".html"), "text/html; charset=utf-8"};
 }
 
 }  // namespace plumbline::view

@@ -13,6 +13,9 @@
 
 namespace plumbline::view {
 
+// The member "format" of `body`. kInvalidArgument, kUnsupported: this dataset has no such form.
+Result<std::string> ExportFormatOf(const DatasetFacts& dataset, const json::Value& body);
+
 // `body`: {"format": "csv" | "xlsx" | "html" | "vis" | "vis.db", "q", "place"}. A table has the
 // nodes that the query finds, in order of execution; .vis, .vis.db and the page in one file are
 // made of the recordings, paired by `compare`. Writes into `directory`. kInvalidArgument: another

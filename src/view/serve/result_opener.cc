@@ -220,9 +220,12 @@ Result<std::shared_ptr<const Dataset>> ResultOpener::Open(const std::string& tar
 std::string ResultOpener::MatchesPath(const std::string& id, const std::string& target) const {
   constexpr std::string_view kEnding = ".mpmatch.json";
   if (!options_.store_path.empty()) return options_.store_path + std::string(kEnding);
-  // Beside a result; of recordings, which nothing is written into, beside their stores.
-  if (!IsRecording(target)) return target + std::string(kEnding);
-  return JoinPath(options_.cache.directory, id + std::string(kEnding));
+  // Beside a result; of recordings, which nothing is written into, beside their stores. By the name
+  // alone: what was moved away meanwhile keeps its pairs.
+  if (target.ends_with(".vis") || target.ends_with(".vis.db")) return target + std::string(kEnding);
+  const std::string& directory =
+      options_.cache.directory.empty() ? options_.scratch_directory : options_.cache.directory;
+  return directory.empty() ? std::string() : JoinPath(directory, id + std::string(kEnding));
 }
 
 Result<std::vector<PathPair>> PairPaths(const std::vector<std::string>& paths) {

@@ -21,6 +21,8 @@ namespace plumbline::view {
 struct OpenerOptions {
   CompareOptions compare;  // how recordings are paired and judged
   StoreCacheOptions cache;
+  // For pairs made by hand where there is no cache; empty: there are none then.
+  std::string scratch_directory;
   std::string store_path;  // of the first pair of paths: its store; empty: in the cache
 };
 
@@ -95,7 +97,7 @@ class ResultOpener {
                                               JobControl& job) const;
   // Ends what is being answered from tensors.
   void CancelAnswers() { *cancel_ = true; }
-  // Where the pairs made by hand of these paths are kept.
+  // Where the pairs made by hand of these paths are kept; empty: nowhere.
   [[nodiscard]] std::string MatchesPath(const std::string& id, const std::string& target) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "base/memory/digest.h"
 #include "plumbline/c_api.h"
 #include "record/run_files.h"
+#include "view/finished_ranks.h"
 
 namespace plumbline::view {
 namespace {
@@ -84,6 +85,17 @@ Result<FoundStore> BuildTemporary(const std::string& key, const StoreCache::Buil
   return found;
 }
 
+// What killed processes were writing in the place of the store that the user named.
+void RemoveUnfinished(const std::string& path, const std::string& key_path) {
+  const std::string directory(DirectoryOf(path));
+  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    const auto meant = NameOfAbandoned(name);
+    if (meant == BaseName(path) || meant == BaseName(key_path)) {
+      (void)RemoveFile(JoinPath(directory, name));
+    }
+  }
+}
+
 }  // namespace
 
 std::string DefaultCacheDirectory() {
@@ -134,7 +146,8 @@ Result<FoundStore> StoreCache::Obtain(const std::string& key, const Build& build
 Result<FoundStore> StoreCache::ObtainAt(const std::string& path, const std::string& key,
                                         const Build& build) {
   const std::string key_path = path + ".key";
-  if (KindOf(path) != PathKind::kMissing) {
+  const bool is_new = KindOf(path) == PathKind::kMissing;
+  if (!is_new) {
     const Result<std::string> known = ReadFile(key_path);
     if (!known) {
       return Error(ErrorCode::kInvalidArgument,
@@ -142,13 +155,22 @@ Result<FoundStore> StoreCache::ObtainAt(const std::string& path, const std::stri
                                "(no {}). Name another file",
                                path, BaseName(key_path)));
     }
+    RemoveUnfinished(path, key_path);
     if (*known == key + "\n") {
       Result<FoundStore> found = OpenAt(path, /*was_there=*/true);
       if (found) return found;
     }
   }
-  PL_TRY(build(path));
-  PL_TRY(WriteFileAtomically(key_path, key + "\n", /*durable=*/false));
+  RemoveUnfinished(path, key_path);
+  // Killed at any time, no store is left without a key, and none with that of another.
+  const auto write_key = [&] {
+    return WriteFileAtomically(key_path, key + "\n", /*durable=*/false);
+  };
+  if (is_new) PL_TRY(write_key());
+  const Status built = build(path);
+  if (!built && is_new) (void)RemoveFile(key_path);
+  PL_TRY(built);
+  if (!is_new) PL_TRY(write_key());
   return OpenAt(path, /*was_there=*/false);
 }
 

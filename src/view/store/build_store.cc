@@ -181,10 +181,7 @@ class StoreBuild {
     facts.Put("source", Value("plumbline"));
     facts.Put("overflow_check", Value(options_.grades_overflow));
     facts.Put("has_tensors", Value(has_tensors_));
-    if (by_hand_ > 0) {
-      notes_.push_back(CountText(by_hand_, "pair") +
-                       " made by hand: the answer and the levels count them as found");
-    }
+    by_hand_.AddNotes(": the answer and the levels count them as found", notes_);
     facts.Put("notes", Value(notes_));
     return writer_.Finish(facts, place_facts_);
   }
@@ -232,7 +229,8 @@ class StoreBuild {
     auto& [target, golden] = sides;
     PlaceBuilder place = writer_.Begin(pair.step.value_or(0), pair.rank().value_or(0));
     const auto by_hand = PairsByHand(pair);
-    FillPlace(target, golden, comparison, by_hand, place);
+    auto counted = FillPlace(target, golden, comparison, by_hand, place);
+    if (comparison == nullptr) counted.clear();
     const bool has_tensors = facts.Find("target_tensors") != nullptr;
     for (const PlaceSide* side : {&target, &golden}) {
       for (const std::string& note : side->graph.notes) {
@@ -241,7 +239,7 @@ class StoreBuild {
     }
     PL_TRY(Check());
     const std::lock_guard lock(mutex_);
-    if (!seen.place) by_hand_ += by_hand.size();
+    if (!seen.place) by_hand_.Add(by_hand, counted);
     has_tensors_ |= has_tensors;
     if (target.run != nullptr) task_ = target.run->header().task;
     if (seen.place) {
@@ -291,7 +289,7 @@ class StoreBuild {
   std::vector<Value> place_facts_;
   std::vector<std::string> notes_;
   std::string task_;
-  size_t by_hand_ = 0;  // pairs
+  HandPairCount by_hand_;
   bool has_tensors_ = false;
 };
 

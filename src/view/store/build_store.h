@@ -7,18 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "load/rank_directories.h"
 #include "plumbline/compare_options.h"
 #include "plumbline/result.h"
+#include "view/store/hand_pairs.h"
 
 namespace plumbline::view {
-
-// Of a step and a rank.
-using HandPairs =
-    std::function<std::vector<std::pair<std::string, std::string>>(int64_t step, int64_t rank)>;
 
 struct StoreOptions {
   CompareOptions compare;  // output_dir, suffix and formats are not used

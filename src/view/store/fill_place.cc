@@ -84,16 +84,17 @@ class PlaceFiller {
               PlaceBuilder& place)
       : sides_{&target, &golden}, comparison_(comparison), place_(place) {}
 
-  void Fill(const match::TextPairs& by_hand) {
+  match::TextPairs Fill(const match::TextPairs& by_hand) {
+    match::TextPairs linked;
     if (Has(true)) {
       ModelGraph& golden = sides_[1]->graph;
       if (comparison_ != nullptr) {
         tree::LinkTrees(*comparison_, sides_[0]->graph, golden);
-        LinkByHand(by_hand);
+        linked = LinkByHand(by_hand);
         tree::LevelTree(*comparison_, sides_[0]->graph);
       } else {
         tree::LinkTrees(sides_[0]->graph, golden);
-        LinkByHand(by_hand);
+        linked = LinkByHand(by_hand);
       }
     }
     for (const bool is_golden : {false, true}) {
@@ -109,11 +110,13 @@ class PlaceFiller {
     place_.AddDetails([&](bool is_golden, uint32_t node, NodeDetail& detail) {
       return DetailOf(is_golden, node, detail);
     });
+    return linked;
   }
 
  private:
   // The comparison pairs calls that have values.
-  void LinkByHand(const match::TextPairs& by_hand) {
+  match::TextPairs LinkByHand(const match::TextPairs& by_hand) {
+    match::TextPairs linked;
     for (const auto& [target_name, golden_name] : by_hand) {
       Node* const ours = sides_[0]->graph.Find(target_name);
       Node* const theirs = sides_[1]->graph.Find(golden_name);
@@ -122,8 +125,11 @@ class PlaceFiller {
         ours->partner = theirs;
         theirs->partner = ours;
       }
-      if (ours->partner == theirs) by_hand_.insert({ours, theirs});
+      if (ours->partner != theirs) continue;
+      by_hand_.insert({ours, theirs});
+      linked.emplace_back(target_name, golden_name);
     }
+    return linked;
   }
 
   static size_t Index(bool is_golden) { return is_golden ? 1 : 0; }
@@ -288,9 +294,9 @@ void SeenSide::Take(const Call& call, bool grades_overflow) {
   if (grade) overflow.insert_or_assign(call.name, grade->level);
 }
 
-void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
-               const match::TextPairs& by_hand, PlaceBuilder& place) {
-  PlaceFiller(target, golden, comparison, place).Fill(by_hand);
+match::TextPairs FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
+                           const match::TextPairs& by_hand, PlaceBuilder& place) {
+  return PlaceFiller(target, golden, comparison, place).Fill(by_hand);
 }
 
 }  // namespace plumbline::view

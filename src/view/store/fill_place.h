@@ -43,9 +43,9 @@ struct PlaceSide {
 
 // Adds the nodes of both sides with their details. `golden` may have no run; `comparison` may be
 // null: then nodes pair by name and there are no levels. `by_hand`: names of nodes that a person
-// paired, which are told by a flag.
-void FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
-               const match::TextPairs& by_hand, PlaceBuilder& place);
+// paired, which are told by a flag; returned are those that are paired now.
+match::TextPairs FillPlace(PlaceSide& target, PlaceSide& golden, const Comparison* comparison,
+                           const match::TextPairs& by_hand, PlaceBuilder& place);
 
 }  // namespace plumbline::view
 

@@ -381,8 +381,7 @@ class VisImporter {
   }
 
   // Nodes that have no counterpart in the file.
-  void PairByHand(const std::vector<std::pair<std::string, std::string>>& pairs,
-                  ImportedPlace& place) {
+  void PairByHand(const std::vector<HandPair>& pairs, ImportedPlace& place) {
     if (pairs.empty()) return;
     std::unordered_map<std::string_view, size_t> targets, goldens;
     for (size_t i = 0; i < place.target.size(); ++i) targets.emplace(place.target[i].row.name, i);
@@ -390,19 +389,17 @@ class VisImporter {
     for (const ImportedNode& node : place.target) {
       if (node.partner != kNowhere) goldens.erase(place.golden[node.partner].row.name);
     }
-    size_t made = 0;
-    for (const auto& [target, golden] : pairs) {
-      const auto ours = targets.find(target), theirs = goldens.find(golden);
+    std::vector<HandPair> made;
+    for (const HandPair& pair : pairs) {
+      const auto ours = targets.find(pair.first), theirs = goldens.find(pair.second);
       if (ours == targets.end() || theirs == goldens.end()) continue;
       ImportedNode& node = place.target[ours->second];
       if (node.partner != kNowhere) continue;
       node.partner = theirs->second;
       node.is_by_hand = place.golden[theirs->second].is_by_hand = true;
-      ++made;
+      made.push_back(pair);
     }
-    if (made > 0) {
-      notes_.push_back(CountText(made, "pair") + " made by hand, of which the file says no level");
-    }
+    by_hand_.Add(pairs, made);
   }
 
   Status AddSide(const ImportedPlace& place, bool is_golden, size_t at, PlaceBuilder& builder) {
@@ -555,6 +552,7 @@ class VisImporter {
     facts.Put("first", first_);
     facts.Put("overflow_check", json::Value(head.has_overflow_levels));
     facts.Put("has_tensors", json::Value(has_tensors_));
+    by_hand_.AddNotes(", of which the file says no level", notes_);
     facts.Put("notes", json::Value(notes_));
     json::Value more = json::Value::Object();
     for (const auto& [key, text] : head.facts) {
@@ -572,6 +570,7 @@ class VisImporter {
   const ImportOptions& options_;
   std::map<std::pair<int64_t, bool>, LinkCollector> links_;  // by step and side
   std::vector<json::Value> place_facts_;
+  HandPairCount by_hand_;
   std::vector<std::string> notes_, answer_;
   json::Value first_;
   size_t named_ = 0;  // places that name a call

@@ -138,6 +138,31 @@ int64_t FirstBad(const Table& table, const Rows& rows) {
   return first;
 }
 
+// Position of the row of what the comparison called first, or of its call; -1: it named none. Where
+// these rows are left out, or nothing tells, the first bad one.
+int64_t FirstOf(const Table& table, const Rows& rows, const std::optional<TableAnswer>& answer) {
+  if (!answer) return FirstBad(table, rows);
+  if (answer->call.empty()) return -1;
+  const auto& columns = table.columns();
+  const auto column_of = [&](std::string_view name) {
+    return static_cast<size_t>(std::ranges::find(columns, name) - columns.begin());
+  };
+  const size_t step = column_of("step"), rank = column_of("rank");
+  const bool is_of_ranks = answer->rank >= 0 && rank < columns.size();
+  int64_t of_call = -1;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint32_t row = rows[i];
+    const bool is_rank =
+        is_of_ranks && table.Cell(row, rank) == std::to_string(answer->rank) &&
+        (step == columns.size() || table.Cell(row, step) == std::to_string(answer->step));
+    if (is_rank || (!is_of_ranks && table.NameOf(row) == answer->item)) {
+      return static_cast<int64_t>(i);
+    }
+    if (of_call < 0 && table.CallOf(row) == answer->call) of_call = static_cast<int64_t>(i);
+  }
+  return of_call < 0 ? FirstBad(table, rows) : of_call;
+}
+
 std::array<uint64_t, kNodeLevels> CountsOf(const Table& table) {
   std::array<uint64_t, kNodeLevels> counts{};
   for (size_t row = 0; row < table.rows(); ++row) ++counts[static_cast<size_t>(table.Level(row))];
@@ -242,7 +267,9 @@ void TableSet::AddFacts(const Shown& shown, JsonAnswer& out) const {
   for (size_t level = 0; level < kNodeLevels; ++level) {
     out.Key(NodeLevelName(static_cast<NodeLevel>(level))).Integer(counts[level]);
   }
-  out.Close('}').Key("first").Integer(FirstBad(*shown.table, *shown.rows)).Key("recordings");
+  const auto answer = AnswerBeside(files_[shown.part].path);
+  out.Close('}').Key("first").Integer(FirstOf(*shown.table, *shown.rows, answer));
+  out.Key("recordings");
   const auto recordings = RecordingsOf(files_[shown.part].path);
   if (!recordings) {
     out.Null();
@@ -278,9 +305,13 @@ std::string TableSet::Summary() const {
     text += fmt::format("{}{} {}", mark, counts[static_cast<size_t>(level)], NodeLevelName(level));
     mark = ", ";
   }
-  const int64_t first = FirstBad(**table, rows);
-  const std::string_view call = first < 0 ? "" : (*table)->CallOf(static_cast<size_t>(first));
-  if (!call.empty()) text += fmt::format("; first: {}", call);
+  if (const auto answer = AnswerBeside(files_[0].path)) {
+    text += "; " + answer->text;
+  } else {
+    const int64_t first = FirstBad(**table, rows);
+    const std::string_view call = first < 0 ? "" : (*table)->CallOf(static_cast<size_t>(first));
+    if (!call.empty()) text += fmt::format("; first row that is not good: {}", call);
+  }
   if (files_.size() > 1)
     text += fmt::format(" (of {}, the first of {} tables)", files_[0].name, files_.size());
   return text;

@@ -33,7 +33,7 @@ class TableSet {
   // The same rows, all of them. Errors of `take` end it.
   using TakeCells = std::function<Status(std::span<const std::string_view> cells)>;
   Status VisitRows(const Parameters& parameters, const TakeCells& take) const;
-  // "17 rows: 2 error, 1 warning; first: Torch.mul.3.forward.output.0" of the first table.
+  // "17 rows: 2 error, 1 warning; first wrong call: Torch.mul.3.forward" of the first table.
   [[nodiscard]] std::string Summary() const;
 
  private:

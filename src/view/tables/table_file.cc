@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -67,6 +68,13 @@ bool IsUnderJsonName(std::string_view name) {
          std::ranges::any_of(kJsonStarts, [&](auto start) { return name.starts_with(start); });
 }
 
+// The JSON of one comparison, whose rows stand in the table beside it.
+bool IsResultJsonName(std::string_view name) {
+  return name.ends_with(".json") && name.find(kResultStart) != name.npos;
+}
+
+std::string WithoutEnding(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
 // Numbers in names count as numbers: rank2 stands before rank10.
 bool NameStandsBefore(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
@@ -98,7 +106,8 @@ void AddTablesIn(const std::string& directory, std::string_view below, int depth
     if (entry.kind == PathKind::kDirectory && depth > 0) {
       AddTablesIn(path, name + "/", depth - 1, tables);
     } else if (entry.kind == PathKind::kFile && IsTableName(entry.name)) {
-      const std::string csv = path.substr(0, path.rfind('.')) + ".csv";
+      const std::string csv = WithoutEnding(path) + ".csv";
+      if (IsResultJsonName(entry.name)) continue;
       if (path.ends_with(".xlsx") && KindOf(csv) == PathKind::kFile) continue;
       tables.push_back({path, std::move(name)});
     }
@@ -140,9 +149,17 @@ class TableReader {
   Status ReadCsv(const std::string& path) {
     PL_TRY(csv::VisitRows(path, [&](csv::Row& row) -> Status {
       if (row.empty()) return {};
+      const auto is_binary = [](const std::string& cell) { return cell.find('\0') != cell.npos; };
+      if (std::ranges::any_of(row, is_binary)) {
+        return Error(
+            ErrorCode::kUnsupported,
+            fmt::format("{}: is no table (it holds bytes that are no text; expected UTF-8)", path));
+      }
       if (table_.columns_.empty()) {
         SetHeader(row);
       } else {
+        while (row.size() > table_.columns_.size() && row.back().empty()) row.pop_back();
+        AddNamelessColumns(row.size());
         AddRow(row);
       }
       return {};
@@ -163,8 +180,15 @@ class TableReader {
         if (before > 0 && table_.columns_.size() > before) sheet_column = PlaceOf("sheet");
         return true;
       }
+      while (cells.size() > places.size() && cells.back().text.empty()) {
+        cells = cells.first(cells.size() - 1);
+      }
+      while (places.size() < cells.size()) {
+        places.push_back(table_.columns_.size());
+        AddNamelessColumns(table_.columns_.size() + 1);
+      }
       std::vector<std::string> row(table_.columns_.size());
-      for (size_t i = 0; i < std::min(cells.size(), places.size()); ++i) {
+      for (size_t i = 0; i < cells.size(); ++i) {
         row[places[i]] = cells[i].text;
       }
       if (sheet_column != SIZE_MAX) row[sheet_column] = std::to_string(sheet + 1);
@@ -213,6 +237,11 @@ class TableReader {
     if (known != SIZE_MAX) return known;
     table_.columns_.push_back(name);
     return table_.columns_.size() - 1;
+  }
+
+  // For cells beyond the header.
+  void AddNamelessColumns(size_t columns) {
+    table_.columns_.resize(std::max(columns, table_.columns_.size()));
   }
 
   void SetHeader(const csv::Row& header) {
@@ -342,12 +371,24 @@ class TableReader {
 };
 
 bool IsTableName(std::string_view name) {
-  return name.ends_with(".csv") || name.ends_with(".xlsx") || IsUnderJsonName(name);
+  return name.ends_with(".csv") || name.ends_with(".xlsx") || IsUnderJsonName(name) ||
+         IsResultJsonName(name);
 }
 
 Result<std::vector<TableFile>> FindTables(const std::string& path) {
   if (KindOf(path) == PathKind::kFile) {
-    return std::vector<TableFile>{{path, std::string(BaseName(path))}};
+    if (!IsResultJsonName(BaseName(path))) {
+      return std::vector<TableFile>{{path, std::string(BaseName(path))}};
+    }
+    for (const std::string_view ending : {".csv", ".xlsx"}) {
+      const std::string table = WithoutEnding(path) + std::string(ending);
+      if (KindOf(table) != PathKind::kFile) continue;
+      return std::vector<TableFile>{{table, std::string(BaseName(table))}};
+    }
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: the table of this comparison is not beside it (expected the same "
+                             "name with .csv or .xlsx)",
+                             path));
   }
   std::vector<TableFile> tables;
   AddTablesIn(path, "", 1, tables);
@@ -361,23 +402,85 @@ Result<std::vector<TableFile>> FindTables(const std::string& path) {
 
 namespace {
 
-// The paths in the head of a JSON object of ours.
-bool ReadPaths(const std::string& path, TableRecordings& found) {
-  const Result<std::string> head = ReadStart(path, kHeadOfResult);
-  if (!head) return false;
-  json::Reader in(*head);
+// What stands in front of the rows in a JSON object of ours.
+struct ResultHead {
+  std::map<std::string, std::string, std::less<>> texts;
+  bool has_answer = false, is_complete = false;
+  int64_t good_rows = 0;
+  TableAnswer answer;
+};
+
+bool ReadFirstWrong(json::Reader& in, TableAnswer& answer) {
   std::string_view key, value;
   if (!in.EnterObject()) return false;
-  while (found.golden.empty() && in.NextMember(key)) {
-    std::string* const into = key == "target"   ? &found.target
-                              : key == "golden" ? &found.golden
-                                                : nullptr;
-    if (into == nullptr || in.Peek() != json::Kind::kString) {
-      if (!in.SkipValue()) break;
-    } else if (in.ReadString(value)) {
-      *into = value;
+  while (in.NextMember(key)) {
+    std::string* const text = key == "name" ? &answer.call : key == "item" ? &answer.item : nullptr;
+    int64_t* const number = key == "step" ? &answer.step : key == "rank" ? &answer.rank : nullptr;
+    if (text != nullptr && in.Peek() == json::Kind::kString) {
+      if (!in.ReadString(value)) return false;
+      *text = value;
+    } else if (number != nullptr && in.Peek() == json::Kind::kNumber) {
+      json::Number read;
+      if (!in.ReadNumber(read)) return false;
+      if (const auto* whole = std::get_if<int64_t>(&read)) *number = *whole;
+    } else if (!in.SkipValue()) {
+      return false;
     }
   }
+  return !in.failed();
+}
+
+// Of the counts those of rows that agree.
+bool ReadGoodRows(json::Reader& in, int64_t& rows) {
+  std::string_view key;
+  json::Number number;
+  if (!in.EnterObject()) return false;
+  while (in.NextMember(key)) {
+    const bool is_good =
+        key == VerdictName(Verdict::kSame) || key == VerdictName(Verdict::kWithinNoise);
+    if (!is_good || in.Peek() != json::Kind::kNumber) {
+      if (!in.SkipValue()) return false;
+      continue;
+    }
+    if (!in.ReadNumber(number)) return false;
+    if (const auto* whole = std::get_if<int64_t>(&number)) rows += *whole;
+  }
+  return !in.failed();
+}
+
+ResultHead ReadHead(const std::string& path) {
+  ResultHead head;
+  const Result<std::string> text = ReadStart(path, kHeadOfResult);
+  if (!text) return head;
+  json::Reader in(*text);
+  std::string_view name, value;
+  if (!in.EnterObject()) return head;
+  while (in.NextMember(name)) {
+    const std::string key(name);
+    const json::Kind kind = in.Peek();
+    if (key == "rows" || key == "ranks") break;
+    if (key == "first_wrong_call") head.has_answer = true;
+    if (key == "first_wrong_call" && kind == json::Kind::kObject) {
+      if (!ReadFirstWrong(in, head.answer)) break;
+    } else if (key == "counts" && kind == json::Kind::kObject) {
+      if (!ReadGoodRows(in, head.good_rows)) break;
+    } else if (kind == json::Kind::kString) {
+      if (!in.ReadString(value)) break;
+      head.texts[key] = value;
+    } else if (key == "complete" && kind == json::Kind::kBool) {
+      if (!in.ReadBool(head.is_complete)) break;
+    } else if (!in.SkipValue()) {
+      break;
+    }
+  }
+  return head;
+}
+
+// The paths in the head of a JSON object of ours.
+bool ReadPaths(const std::string& path, TableRecordings& found) {
+  ResultHead head = ReadHead(path);
+  found.target = std::move(head.texts["target"]);
+  found.golden = std::move(head.texts["golden"]);
   return !found.target.empty() && !found.golden.empty();
 }
 
@@ -398,7 +501,7 @@ std::optional<TableRecordings> RecordingsOf(const std::string& path) {
   const std::string directory(DirectoryOf(path));
   const bool is_summary = name.starts_with(kRanksStart);
   if (!is_summary && name.find(kResultStart) == name.npos) return std::nullopt;
-  const std::string stem = path.substr(0, path.rfind('.'));
+  const std::string stem = WithoutEnding(path);
   found.step = NaturalAfter("step", BaseName(directory)).value_or(-1);
   std::string_view rank = name;
   if (rank.starts_with("compare_result_rank")) {
@@ -425,9 +528,37 @@ std::optional<TableRecordings> RecordingsOf(const std::string& path) {
   return std::nullopt;
 }
 
+std::optional<TableAnswer> AnswerBeside(const std::string& path) {
+  const std::string_view name = BaseName(path);
+  const bool is_summary = name.starts_with(kRanksStart) && name.ends_with(".json");
+  if (!is_summary && name.find(kResultStart) == name.npos) return std::nullopt;
+  ResultHead head = ReadHead(is_summary ? path : WithoutEnding(path) + ".json");
+  if (!head.has_answer || !head.texts["format"].starts_with("plumbline compare")) {
+    return std::nullopt;
+  }
+  std::string& text = head.answer.text = head.texts["answer"];
+  if (!text.empty()) return std::move(head.answer);
+  const std::string &narrowed = head.texts["narrowed"], &other_way = head.texts["other_way"];
+  if (!head.answer.call.empty()) {
+    text = "first wrong call: " + head.answer.call;
+  } else if (head.good_rows == 0) {
+    text = "not judged";
+  } else {
+    if (!narrowed.empty()) text = fmt::format("narrowed: {}; ", narrowed);
+    if (head.is_complete && !other_way.empty()) {
+      text += fmt::format("same results by another way: {}; ", other_way);
+    }
+    text += head.is_complete ? "no wrong call" : "not judged completely";
+  }
+  return std::move(head.answer);
+}
+
+std::string_view Table::NameOf(size_t row) const {
+  return name_column_ == SIZE_MAX ? std::string_view() : Trimmed(Cell(row, name_column_));
+}
+
 std::string_view Table::CallOf(size_t row) const {
-  if (name_column_ == SIZE_MAX) return {};
-  const std::string_view name = Trimmed(Cell(row, name_column_));
+  const std::string_view name = NameOf(row);
   for (const std::string_view word : {".forward", ".backward", ".parameters_grad"}) {
     const size_t at = name.rfind(word);
     if (at == name.npos) continue;

@@ -19,14 +19,15 @@
 
 namespace plumbline::view {
 
-// Of a file by its name: .csv and .xlsx, and the JSON of overflows and of comparisons of ranks.
+// Of a file by its name: .csv and .xlsx, and the JSON of overflows and of comparisons.
 bool IsTableName(std::string_view name);
 
 struct TableFile {
   std::string path, name;  // below the directory that was named
 };
 // The file itself; of a directory all tables in it and in the directories right below, those over
-// all ranks first; a workbook beside a CSV of its name is left out. kNotFound: there is none.
+// all ranks first; a workbook beside a CSV of its name is left out. The JSON of a comparison stands
+// for the table beside it. kNotFound: there is none.
 Result<std::vector<TableFile>> FindTables(const std::string& path);
 
 // The recordings that a comparison was made of, as the JSON beside its table tells.
@@ -36,6 +37,14 @@ struct TableRecordings {
 };
 // Nothing where it is none, or they are not there any more.
 std::optional<TableRecordings> RecordingsOf(const std::string& path);
+
+// What a comparison answered, as the JSON of its ranks or the one beside its table tells.
+struct TableAnswer {
+  std::string text;              // "first wrong call: NAME"
+  std::string call, item;        // of the first wrong call and its value; empty: there is none
+  int64_t step = -1, rank = -1;  // of several; -1: not told
+};
+std::optional<TableAnswer> AnswerBeside(const std::string& path);
 
 // One table. Immutable. Thread-safe.
 class Table {
@@ -58,6 +67,8 @@ class Table {
   [[nodiscard]] const TextPool& texts() const { return texts_; }
   // What the row's own result says: the worst of its words, where there are several results.
   [[nodiscard]] NodeLevel Level(size_t row) const { return levels_[row]; }
+  // The value or call that a row is about; empty: the table has none.
+  [[nodiscard]] std::string_view NameOf(size_t row) const;
   // The call of a row: "Torch.mul.3.forward" of its values; empty: the table has none.
   [[nodiscard]] std::string_view CallOf(size_t row) const;
 

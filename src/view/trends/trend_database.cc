@@ -37,7 +37,7 @@ Status CheckHead(const std::string& path) {
   PL_TRY_ASSIGN(const uint64_t bytes, FileSize(path));
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (head.size() < kHeadBytes || !head.starts_with(kMagic)) {
-    return Error(ErrorCode::kCorrupt,
+    return Error(ErrorCode::kUnsupported,
                  fmt::format("{}: is no SQLite database (expected a .trend.db of data2db)", path));
   }
   const std::string_view view = head;
@@ -176,7 +176,7 @@ Status TrendReader::ReadMetrics() {
                                        "monitoring_tags", "tag_target_mapping", "global_stats"}) {
     PL_TRY_ASSIGN(const std::vector<std::string> columns, ColumnsOf(table));
     if (columns.empty()) {
-      return Error(ErrorCode::kCorrupt,
+      return Error(ErrorCode::kUnsupported,
                    fmt::format("{}: is no database of trends: it has no table {} (expected a "
                                ".trend.db of data2db or of the monitor)",
                                path_, table));
