@@ -44,6 +44,7 @@ class Page {
   #noticeTimer = 0;
   #ticket = 0;
   #isDrawQueued = false;
+  #isDrawing = false;
 
   constructor(root: HTMLElement, api: Api, address: Address) {
     this.#root = root;
@@ -405,7 +406,19 @@ class Page {
     this.#view = kind?.create(this.#viewRoot, this.#context(session)) ?? null;
   }
 
+  // What is drawn may ask for a drawing itself, as effects of the one before do. Begun within the
+  // other it would make a view twice, so it comes with the next frame.
   #draw(): void {
+    if (this.#isDrawing) return this.#queueDraw();
+    this.#isDrawing = true;
+    try {
+      this.#drawNow();
+    } finally {
+      this.#isDrawing = false;
+    }
+  }
+
+  #drawNow(): void {
     const session = this.#session;
     if (session?.isReady) this.#chooseView(session);
     const building = this.#datasets?.ok ? this.#datasets.value.datasets.find(({ id }) => id === this.#state.dataset) : undefined;
