@@ -175,8 +175,8 @@ struct ResultStore::Impl {
                              uint32_t other_count) const {
     const uint64_t end = uint64_t{begin} + count;
     std::atomic<bool> is_good = true;
-    constexpr size_t kShare = 1 << 16;
-    ParallelBlocks(count, kShare, [&](size_t from, size_t to) {
+    constexpr size_t kNodesAtOnce = 1 << 16;
+    ParallelBlocks(count, kNodesAtOnce, [&](size_t from, size_t to) {
       bool good = true;
       for (size_t i = begin + from; i < begin + to; ++i) {
         const uint32_t parent = columns.parent[i];
@@ -217,8 +217,8 @@ struct ResultStore::Impl {
       if (!is_good) return Corrupt("damaged: its nodes are no trees");
     }
     std::atomic<bool> is_good = true;
-    constexpr size_t kShare = 1 << 16;
-    ParallelBlocks(count(), kShare, [&](size_t from, size_t to) {
+    constexpr size_t kNodesAtOnce = 1 << 16;
+    ParallelBlocks(count(), kNodesAtOnce, [&](size_t from, size_t to) {
       bool good = true;
       for (size_t i = from; i < to; ++i) good &= AreNumbersGood(i);
       if (!good) is_good = false;
