@@ -117,10 +117,7 @@ def main() -> int:
             rows.add(result["rows"])
             print(f"{mode:10} {tool:16} {result['median']:8.3f} +- {result['mad']:.3f} s"
                   f"  {result['rows']} rows  {result['answer']}", flush=True)
-            if args.json:
-                args.json.parent.mkdir(parents=True, exist_ok=True)
-                with args.json.open("a") as stream:
-                    print(json.dumps({**about, **result}), file=stream)
+            overhead.append_json(args.json, about, [result])
         if len(rows) > 1 or 0 in rows:
             print(f"error: {mode}: tables of {sorted(rows)} rows", file=sys.stderr)
             failures += 1

@@ -149,10 +149,7 @@ def main() -> int:
               "anonymous_mib": round(anonymous), "largest_tensor_mib": 61}
     shutil.rmtree(args.dumps)
     print(json.dumps(result), flush=True)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with args.json.open("a") as stream:
-            print(json.dumps({**overhead.machine(), **result}), file=stream)
+    overhead.append_json(args.json, overhead.machine(), [result])
     return 0
 
 

@@ -167,11 +167,7 @@ def main() -> int:
         for figures in runs:
             results.append({"benchmark": "graph_files", "work": work, "nodes": count, **figures})
             print(json.dumps(results[-1]), flush=True)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with args.json.open("a") as stream:
-            for result in results:
-                print(json.dumps({**about, **result}), file=stream)
+    overhead.append_json(args.json, about, results)
     return 0
 
 

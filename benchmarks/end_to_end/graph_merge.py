@@ -97,10 +97,7 @@ def main() -> int:
                    "merged_nodes": check(out, layers, replicas), "s": round(seconds, 2),
                    "peak_mib": round(peak)}
         print(json.dumps(figures), flush=True)
-        if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            with args.json.open("a") as stream:
-                print(json.dumps({**about, **figures}), file=stream)
+        overhead.append_json(args.json, about, [figures])
     return 0
 
 

@@ -253,10 +253,7 @@ def main() -> int:
               "numpy_over_plumb": round(theirs[0] / ours[0], 1),
               "numpy_over_plumb_cpu": round(theirs[1] / ours[1], 1)}
     print(json.dumps(result), flush=True)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with args.json.open("a") as stream:
-            print(json.dumps({**overhead.machine(), **result}), file=stream)
+    overhead.append_json(args.json, overhead.machine(), [result])
     return 0
 
 

@@ -159,6 +159,16 @@ def machine() -> dict:
             "torch": torch.__version__, "python": platform.python_version()}
 
 
+def append_json(path: Path | None, about: dict, results: list[dict]) -> None:
+    """Appends each result with what is told about its machine, a line each; None: nowhere."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        for result in results:
+            print(json.dumps({**about, **result}), file=stream)
+
+
 def print_table(results: list[dict]) -> None:
     """One row per tool, one column per mode."""
     modes = list(dict.fromkeys(result["mode"] for result in results))
@@ -201,10 +211,7 @@ def main() -> int:
                 if "bytes_per_step" in result else ""
             print(f"{tool:16} {mode:10} {result['ratio']:7.3f} +- {result['mad']:.3f}"
                   f"  ({result['base_ms']:.0f} -> {result['tool_ms']:.0f} ms){extra}", flush=True)
-            if args.json:
-                args.json.parent.mkdir(parents=True, exist_ok=True)
-                with args.json.open("a") as stream:
-                    print(json.dumps({**about, **result}), file=stream)
+            append_json(args.json, about, [result])
     if results:
         print_table(results)
     return 1 if failures else 0

@@ -157,11 +157,7 @@ def main() -> int:
                             "formats": "its own", "median_s": round(seconds, 3),
                             "rows_written": compare_speed.rows_in(out)})
             print(json.dumps(results[-1]), flush=True)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with args.json.open("a") as stream:
-            for result in results:
-                print(json.dumps({**about, **result}), file=stream)
+    overhead.append_json(args.json, about, results)
     return 0
 
 

@@ -161,10 +161,7 @@ def main() -> int:
     about = overhead.machine()
     for result in results:
         print(json.dumps(result), flush=True)
-        if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            with args.json.open("a") as stream:
-                print(json.dumps({**about, **result}), file=stream)
+        overhead.append_json(args.json, about, [result])
     return 0
 
 

@@ -100,10 +100,7 @@ def main() -> int:
             continue
         print(f"{tool:16} {args.mode:12} {result['median']:9.2f} +- {result['mad']:.2f} us "
               f"per recorded call  ({entries} entries)", flush=True)
-        if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            with args.json.open("a") as stream:
-                print(json.dumps({**overhead.machine(), **result}), file=stream)
+        overhead.append_json(args.json, overhead.machine(), [result])
     return 1 if failures else 0
 
 

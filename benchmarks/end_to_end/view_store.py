@@ -120,11 +120,7 @@ def main() -> int:
         failed |= answer["bytes"] > MOST_BYTES
         results.append({"benchmark": "view_store", "work": "ask", **answer})
         print(json.dumps(results[-1]), flush=True)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with args.json.open("a") as stream:
-            for result in results:
-                print(json.dumps({**overhead.machine(), **result}), file=stream)
+    overhead.append_json(args.json, overhead.machine(), results)
     return 1 if failed else 0
 
 
