@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/text/text_parts.h"
+#include "input_file.h"
 #include "small_store.h"
 #include "view/query/query_hits.h"
 #include "view/query/query_language.h"
@@ -20,11 +20,9 @@ using plumbline::view::ResultStore;
 
 const ResultStore& SmallStore() {
   static const std::shared_ptr<const ResultStore> store = [] {
-    const std::string path =
-        std::filesystem::temp_directory_path() / ("fuzz_view_query_" + std::to_string(getpid()));
-    plumbline::fuzz::WriteSmallStore(path);
-    auto opened = ResultStore::Open(path);
-    std::filesystem::remove(path);
+    const std::string& text = plumbline::fuzz::SmallStoreText();
+    auto opened =
+        ResultStore::Open(InputFile(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
     if (!opened) std::abort();
     return *opened;
   }();

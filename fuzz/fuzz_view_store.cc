@@ -5,37 +5,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <span>
 #include <string>
 
-#include "base/file/file.h"
 #include "input_file.h"
 #include "small_store.h"
 #include "view/store/store_format.h"
 
 namespace {
 
+using plumbline::fuzz::SmallStoreText;
 using plumbline::view::StoreHeader;
-
-const std::string& SoundStore() {
-  static const std::string text = [] {
-    const std::string path =
-        std::filesystem::temp_directory_path() / ("fuzz_view_store_" + std::to_string(getpid()));
-    plumbline::fuzz::WriteSmallStore(path);
-    auto read = plumbline::ReadFile(path);
-    std::filesystem::remove(path);
-    if (!read) std::abort();
-    return *read;
-  }();
-  return text;
-}
 
 void Change(std::span<const uint8_t> input, std::string& file) {
   StoreHeader header;
-  std::memcpy(&header, SoundStore().data(), sizeof(header));
+  std::memcpy(&header, SmallStoreText().data(), sizeof(header));
   constexpr size_t kHead = 4, kMostBytes = 16;
   while (input.size() > kHead) {
     const size_t section = input[0] % (header.sections.size() + 1);
@@ -54,7 +39,7 @@ void Change(std::span<const uint8_t> input, std::string& file) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::string file = SoundStore();
+  std::string file = SmallStoreText();
   Change({data, size}, file);
   const auto store = plumbline::view::ResultStore::Open(
       InputFile(reinterpret_cast<const uint8_t*>(file.data()), file.size()));

@@ -3,11 +3,15 @@
 #ifndef PLUMBLINE_FUZZ_SMALL_STORE_H_
 #define PLUMBLINE_FUZZ_SMALL_STORE_H_
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/file/file.h"
 #include "base/text/json.h"
 #include "view/query/answers.h"
 #include "view/store/store_writer.h"
@@ -82,6 +86,20 @@ inline void WriteSmallStore(const std::string& path) {
   facts.Put("source", json::Value("plumbline"));
   facts.Put("first", std::move(first));
   if (!writer->Finish(facts, place_facts)) std::abort();
+}
+
+// Its bytes.
+inline const std::string& SmallStoreText() {
+  static const std::string text = [] {
+    const std::string path =
+        std::filesystem::temp_directory_path() / ("fuzz_small_store_" + std::to_string(getpid()));
+    WriteSmallStore(path);
+    auto read = ReadFile(path);
+    std::filesystem::remove(path);
+    if (!read) std::abort();
+    return *read;
+  }();
+  return text;
 }
 
 // Everything that a page may ask, of some nodes, and against the store itself.
