@@ -101,6 +101,15 @@ def renewed(running: Viewer, *known: str) -> dict[str, Any]:
     raise AssertionError("the dataset is not made anew within 15 seconds")
 
 
+def settle(running: Viewer) -> None:
+    """Waits until no job runs: a comparison that follows meets the files as they are then."""
+    for _ in range(300):
+        if all(job["state"] != "running" for job in running.get("jobs")["jobs"]):
+            return
+        time.sleep(0.05)
+    raise AssertionError("a job still runs after 15 seconds")
+
+
 def change_output(rank: Path, name: str, value: float) -> None:
     dump = json.loads((rank / "dump.json").read_text())
     dump["data"][name]["output"][0] |= {"Max": value, "Min": value, "Mean": value}
@@ -186,6 +195,7 @@ def test_pairs_by_hand_where_a_recording_is_gone(unlike: tuple[Path, Path], tmp_
         assert "was not compared again: " in told_of(running)[1]
         assert "count them" not in told_of(running)[1] and str(target) in told_of(running)[1]
         assert running.post(f"d/{at}/undo", {}).json() == {"pairs": [], "can_undo": False}
+        settle(running)
         if fault == "moved":
             (tmp_path / "away").rename(target)
         elif fault == "cut":
