@@ -25,6 +25,7 @@ struct RunHeader {
   bool digests_own_bytes = false;
   // A dump of MindSpore's static graphs: calls are kernels, named {scope}.{type}.{number}.forward.
   bool of_graphs = false;
+  bool is_merged = false;  // calls are those of several parallel ranks, folded into one
 
   // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
   [[nodiscard]] bool holds_saves() const { return level == "debug"; }

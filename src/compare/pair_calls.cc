@@ -16,7 +16,6 @@
 #include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "base/text/text_parts.h"
-#include "formats/json/merged_dump_json.h"
 #include "match/expand.h"
 #include "match/layer_mapping.h"
 #include "match/mapping_file.h"
@@ -152,8 +151,7 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
   const MappingFiles& files = options.mappings;
   const bool across = target.run.header().framework != golden.run.header().framework;
   // The ranks of merged recordings number their calls on their own.
-  const bool is_merged = dump_json::SaysMerged(target.run.dump_json_path()) ||
-                         dump_json::SaysMerged(golden.run.dump_json_path());
+  const bool is_merged = target.run.header().is_merged || golden.run.header().is_merged;
   if (is_merged) {
     DropSizes(target.calls);
     DropSizes(golden.calls);

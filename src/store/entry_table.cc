@@ -155,11 +155,11 @@ Status EntryTable::WriteStacks(AtomicFile& file) const {
 }
 
 std::string EntryTable::ConstructText() const {
-  dump_json::ConstructTable table;
+  dump_json::CallTree calls;
   for (const Slot& slot : slots_) {
-    if (!slot.removed && slot.has_parent) table.emplace_back(slot.name, slot.parent);
+    if (!slot.removed && slot.has_parent) calls.rows.push_back({slot.name, slot.parent, 0});
   }
-  return dump_json::FormatConstruct(table);
+  return dump_json::FormatConstruct(calls);
 }
 
 Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,

@@ -8,7 +8,7 @@
 
 #include "base/file/file.h"
 #include "base/text/number_text.h"
-#include "formats/json/merged_dump_json.h"
+#include "formats/json/dump_json.h"
 #include "overflow/overflow_grade.h"
 #include "record/run_files.h"
 #include "tree/recomputed_layers.h"
@@ -156,7 +156,7 @@ Result<RecordedGraph> BuildGraph(const std::string& directory, const BuildOption
                     files.dump, /*salvage=*/false,
                     [&](dump_json::VisitedCall&& visited) { entries.Take(std::move(visited)); }));
   // The calls of one merged recording were those of several ranks.
-  if (dump_json::SaysMerged(files.dump)) recorded.communication = {};
+  if (dump.header.is_merged) recorded.communication = {};
   recorded.task = dump.header.task;
   recorded.level = dump.header.level;
   recorded.counts_micro_steps = calls.has_micro_steps;

@@ -12,7 +12,7 @@
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
-#include "formats/json/merged_dump_json.h"
+#include "formats/json/dump_json.h"
 #include "match/expand.h"
 
 namespace plumbline::view {

@@ -25,6 +25,8 @@ constexpr std::array<char, kReadyBlanks + 1> kLineStart = [] {
   return text;
 }();
 
+constexpr std::string_view kMicroStepCount = "megatron_micro_step_number";
+
 void BreakLine(size_t indent, std::string& out) {
   if (indent <= kReadyBlanks) {
     out.append(kLineStart.data(), indent + 1);
@@ -193,6 +195,10 @@ void DumpWriter::Begin(const RunHeader& header) {
   } else {
     AppendHeaderText(kDumpDataDir, header.dump_data_dir, out_);
   }
+  if (header.is_merged) {
+    BreakLine(1, out_);
+    out_ += fmt::format("\"{}\": true,", kIsMerged);
+  }
   out_ += "\n \"data\": {";
 }
 
@@ -266,22 +272,48 @@ Status WriteStackTexts(const StackTexts& stack, const TextSink& sink) {
   return sink(out);
 }
 
-std::string FormatConstruct(const ConstructTable& parents) {
+Status WriteStackGroups(std::span<const StackGroup> groups, const TextSink& sink) {
+  std::string out;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    out += i == 0 ? '{' : ',';
+    out += fmt::format("\n \"{}\": [\n  ", i);
+    char bracket = '[';
+    for (const std::string_view name : groups[i].names) {
+      out += bracket;
+      bracket = ',';
+      BreakLine(3, out);
+      json::AppendString(name, out);
+    }
+    out += "],\n  ";
+    out += groups[i].frames;
+    out += ']';
+    PL_TRY(sink(out));
+    out.clear();
+  }
+  return sink(groups.empty() ? "{}" : "\n}");
+}
+
+std::string FormatConstruct(const CallTree& calls) {
   std::string out;
   char separator = '{';
-  for (const auto& [name, parent] : parents) {
+  const auto begin = [&](std::string_view key) {
     out += separator;
     separator = ',';
     BreakLine(1, out);
-    json::AppendString(name, out);
+    json::AppendString(key, out);
     out += ": ";
-    if (parent.empty()) {
-      out += "null";
-    } else {
-      json::AppendString(parent, out);
-    }
+  };
+  if (calls.has_micro_steps) {
+    begin(kMicroStepCount);
+    out += fmt::format("{}", calls.last_micro_step);
   }
-  out += parents.empty() ? "{}" : "\n}";
+  for (const CallTree::Row& row : calls.rows) {
+    begin(row.name);
+    if (calls.has_micro_steps) out += '[';
+    row.parent.empty() ? void(out += "null") : json::AppendString(row.parent, out);
+    if (calls.has_micro_steps) out += fmt::format(", {}]", row.micro_step);
+  }
+  out += separator == '{' ? "{}" : "\n}";
   return out;
 }
 
@@ -295,7 +327,6 @@ using json::Kind;
 constexpr size_t kFirstMemberBytes = size_t{64} << 10;
 constexpr int kMaxDepth = 512;  // of lists and objects in these files
 // Newest upstream, Megatron training: a counter among the parents.
-constexpr std::string_view kMicroStepCount = "megatron_micro_step_number";
 
 Error WrongValue(std::string_view name, std::string_view problem, const json::Reader& in) {
   return Error(ErrorCode::kCorrupt, fmt::format("{}: {} (byte {})", name, problem, in.offset()));

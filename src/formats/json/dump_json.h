@@ -24,7 +24,10 @@ inline constexpr std::string_view kTask = "task";
 inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kFramework = "framework";
 inline constexpr std::string_view kDumpDataDir = "dump_data_dir";
+inline constexpr std::string_view kIsMerged = "is_merged";
 inline constexpr std::string_view kData = "data";
+// Of an entry of merged ranks: which and how, a line each. No value of the call.
+inline constexpr std::string_view kMergeLines = "parallel_merge_info";
 // Tensor object.
 inline constexpr std::string_view kType = "type";
 inline constexpr std::string_view kDType = "dtype";
@@ -91,7 +94,13 @@ std::string FormatStackTexts(const StackTexts& stack);
 // The same text in pieces of about 1 MiB: that of a long step is hundreds of megabytes.
 using TextSink = std::function<Status(std::string_view piece)>;
 Status WriteStackTexts(const StackTexts& stack, const TextSink& sink);
-std::string FormatConstruct(const ConstructTable& parents);
+// The grouped form of 26.x: calls that have the same frames, which are a JSON list.
+struct StackGroup {
+  std::vector<std::string_view> names;
+  std::string_view frames;
+};
+Status WriteStackGroups(std::span<const StackGroup> groups, const TextSink& sink);
+std::string FormatConstruct(const CallTree& calls);
 
 struct DumpFile {
   RunHeader header;

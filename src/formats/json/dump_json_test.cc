@@ -47,7 +47,7 @@ TEST_P(Upstream122, StackIsWrittenByteForByte) {
 
 TEST_P(Upstream122, ConstructIsWrittenByteForByte) {
   const std::string text = File("construct.json");
-  EXPECT_EQ(FormatConstruct(ParseConstruct(text).value()), text);
+  EXPECT_EQ(FormatConstruct(ParseCallTree(text).value()), text);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Upstream122,

@@ -524,6 +524,10 @@ class DumpReader {
     if (key == kFramework) field = &file_.header.framework;
     if (key == kDumpDataDir) field = &file_.header.dump_data_dir;
     const Kind kind = in_.Peek();
+    if (key == kIsMerged && kind == Kind::kBool) {
+      if (!in_.ReadBool(file_.header.is_merged)) return in_.error();
+      return {};
+    }
     if (field == nullptr || kind == Kind::kNull || kind == Kind::kNone) {
       if (!in_.SkipValue()) return in_.error();
       return {};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file/file.h"
-#include "formats/json/merged_dump_json.h"
+#include "formats/json/dump_json.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
 #include "view/merge/merged_values.h"
@@ -41,7 +41,7 @@ std::string ConstructText(const RankTree& tree, const std::vector<Part*>& parts)
   for (const Part* const part : parts) {
     calls.rows.push_back({part->name, part->parent->name, part->micro_step});
   }
-  return dump_json::FormatCallTree(calls);
+  return dump_json::FormatConstruct(calls);
 }
 
 Status WriteStacks(const std::vector<Part*>& parts, const std::string& path) {
@@ -84,7 +84,8 @@ Status WriteEntries(const RankTree& tree, const std::vector<Part*>& parts,
   header.task = tree.task;
   header.level = tree.level;
   header.framework = tree.framework;
-  text = dump_json::MergedHeader(header);
+  header.is_merged = true;
+  writer.Begin(header);
   for (Part* const part : parts) {
     if (part->members.empty() && part->merge.empty()) continue;
     writer.Add(EntryOf(*part));

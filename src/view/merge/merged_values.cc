@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/text/number_text.h"
-#include "formats/json/merged_dump_json.h"
+#include "formats/json/dump_json.h"
 #include "record/recorded_number.h"
 
 namespace plumbline::view {
