@@ -189,7 +189,7 @@ std::string AddSkippedCalls(const Comparison& comparison, const ComparedRow& row
 
 namespace {
 
-std::string BareApiOf(const std::string& call_name) {
+std::string BareApiOf(std::string_view call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
   return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/text/text_hash.h"
 #include "formats/acl/graph_pb.h"
 #include "plumbline/result.h"
 
@@ -53,11 +53,8 @@ class SourceLines {
   [[nodiscard]] size_t size() const { return kernels_.size(); }
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   using Numbers = std::vector<size_t>;
-  using Index = std::unordered_map<std::string, Numbers, Hash, std::equal_to<>>;
+  using Index = TextMap<Numbers>;
 
   void AddText(const graph_ir::Graph& graph);
   void Add(std::string_view full_name, std::string_view source);

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/file/file.h"
 #include "base/process/parallel.h"
+#include "base/text/text_hash.h"
 #include "formats/json/dump_json.h"
 #include "measure/compared_row.h"
 #include "record/run_files.h"
@@ -20,7 +20,7 @@
 namespace plumbline::tree {
 namespace {
 
-using FramesByName = std::unordered_map<std::string, const std::vector<std::string>*>;
+using FramesByName = TextMap<const std::vector<std::string>*>;
 
 // By the stacks of the comparison, of the forward calls of what stands on the top level.
 FramesOf FramesOfLayers(const Comparison& comparison, bool of_target, const ModelGraph& graph) {
@@ -35,7 +35,7 @@ FramesOf FramesOfLayers(const Comparison& comparison, bool of_target, const Mode
     if (found != frames.end()) found->second = &*comparison.stacks[i];
   }
   return [frames = std::move(frames)](std::string_view name) {
-    const auto found = frames.find(std::string(name));
+    const auto found = frames.find(name);
     return found == frames.end() ? nullptr : found->second;
   };
 }

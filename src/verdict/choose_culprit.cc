@@ -29,7 +29,7 @@ std::string ShownValue(const Recorded& recorded) {
   return "None";
 }
 
-std::string SeriesOf(const std::string& name) {
+std::string SeriesOf(std::string_view name) {
   const std::optional<CallName> parts = ParseCallName(name);
   if (!parts || parts->form != CallName::Form::kApi) return {};
   return fmt::format("{}{}", parts->path, name.substr(name.rfind('.')));

@@ -50,7 +50,7 @@ std::string ForwardNameOf(std::string_view backward_name);
 // The target's call of that name; null where there is none.
 const ComparedCall* ForwardCallOf(const Comparison& comparison, std::string_view backward_name);
 // What calls of one API and direction share: the name without the number; empty for modules.
-std::string SeriesOf(const std::string& name);
+std::string SeriesOf(std::string_view name);
 
 // The reverse; empty for a name that is not a forward entry.
 std::string BackwardNameOf(std::string_view forward_name);

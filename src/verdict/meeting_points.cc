@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/text/text_hash.h"
 #include "match/name_match.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
@@ -97,7 +98,7 @@ class Derived {
 
  private:
   const Comparison& comparison_;
-  std::unordered_set<std::string> names_;
+  TextSet names_;
   uint32_t last_ = 0;
 };
 

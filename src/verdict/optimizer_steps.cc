@@ -33,9 +33,9 @@ constexpr size_t kMostRows = 1 << 18;  // of all of them: a few hundred megabyte
 // Calls are counted from zero in every step: those of earlier steps get numbers of their own.
 constexpr uint64_t kNumbersOfAStep = 1'000'000'000;
 
-std::string Renumbered(const std::string& name, uint64_t first) {
+std::string Renumbered(std::string_view name, uint64_t first) {
   std::optional<CallName> parts = ParseCallName(name);
-  if (!parts) return name;
+  if (!parts) return std::string(name);
   parts->number = parts->number.value_or(0) + first;
   return BuildCallName(*parts);
 }
@@ -139,9 +139,9 @@ bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other) {
   return a == b;
 }
 
-std::string NameInItsStep(const std::string& name) {
+std::string NameInItsStep(std::string_view name) {
   std::optional<CallName> parts = ParseCallName(name);
-  if (!parts || !parts->number) return name;
+  if (!parts || !parts->number) return std::string(name);
   parts->number = *parts->number % kNumbersOfAStep;
   return BuildCallName(*parts);
 }

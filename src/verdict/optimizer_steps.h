@@ -29,7 +29,7 @@ inline constexpr int kRememberedSteps = 8;
 // Whether two calls have one name, each in its own step of those that are judged together.
 bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other);
 // The name of a call as it was recorded, whichever step of them it is in.
-std::string NameInItsStep(const std::string& name);
+std::string NameInItsStep(std::string_view name);
 
 // What judging changes of a comparison, as it was before; the rows are reset.
 struct Unjudged {

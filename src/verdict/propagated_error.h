@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text/text_hash.h"
 #include "measure/compared_row.h"
 #include "plumbline/compare.h"
 #include "verdict/choose_culprit.h"
@@ -125,7 +126,7 @@ class BiasGradients {
   const Comparison& comparison_;
   // By backward call; golden, target. Which of a module's vectors are biases is told by what adds
   // up to their gradients.
-  std::unordered_map<std::string, std::vector<Operands>> biases_[2];
+  TextMap<std::vector<Operands>> biases_[2];
   Sums sums_[2];
   bool is_prepared_ = false;
 };
