@@ -37,6 +37,7 @@ std::string_view CompareModeName(CompareMode mode);  // "statistics", "md5", "te
 enum class Verdict : uint8_t { kSame, kWithinNoise, kSuspicious, kBroken, kNotComparable };
 inline constexpr size_t kVerdictCount = 5;
 std::string_view VerdictName(Verdict verdict);  // "same", "within noise", ...
+std::optional<Verdict> VerdictNamed(std::string_view name);
 
 // Why a metric has no value.
 enum class Absent : uint8_t {

@@ -307,6 +307,14 @@ std::string_view VerdictName(Verdict verdict) {
   return "";
 }
 
+std::optional<Verdict> VerdictNamed(std::string_view name) {
+  for (size_t i = 0; i < kVerdictCount; ++i) {
+    const auto verdict = static_cast<Verdict>(i);
+    if (name == VerdictName(verdict)) return verdict;
+  }
+  return std::nullopt;
+}
+
 std::string_view AbsentName(Absent reason) {
   switch (reason) {
     case Absent::kEmpty:

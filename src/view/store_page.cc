@@ -41,9 +41,7 @@ Verdict VerdictOfLevel(NodeLevel level) {
 }
 
 Verdict VerdictOfWord(std::string_view word) {
-  for (size_t i = 0; i < kVerdictCount; ++i) {
-    if (word == VerdictName(static_cast<Verdict>(i))) return static_cast<Verdict>(i);
-  }
+  if (const auto verdict = VerdictNamed(word)) return *verdict;
   if (word == "pass") return Verdict::kWithinNoise;
   if (word == "warning") return Verdict::kSuspicious;
   return word == "error" || word == "Different" ? Verdict::kBroken : Verdict::kNotComparable;

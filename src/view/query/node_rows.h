@@ -28,8 +28,7 @@ inline constexpr size_t kNodeChanges = 4;
 std::string_view NodeChangeName(NodeChange change);
 // Of levels: pass is better than none, then unmatched, warning, error.
 NodeChange ChangeBetween(uint8_t now, uint8_t before);
-// The other node is that of the same
-// step, rank, side and name.
+// The other node is that of the same step, rank, side and name.
 NodeChange ChangeOf(const ResultStore& store, uint32_t node, const ResultStore& base);
 
 inline int64_t IdOrNone(uint32_t node) { return node == kNoNode ? -1 : int64_t{node}; }

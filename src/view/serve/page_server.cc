@@ -9,6 +9,7 @@
 #include "base/memory/bytes.h"
 #include "base/memory/digest.h"
 #include "base/text/json.h"
+#include "base/text/json_members.h"
 #include "base/text/text_parts.h"
 #include "report/page_files.h"
 #include "view/serve/gzip_text.h"
@@ -85,12 +86,6 @@ Result<std::string> WithNote(std::string_view meta, const DatasetFacts& facts) {
   value.Put("notes", json::Value(std::move(notes)));
   value.Put("etag", json::Value(facts.etag()));
   return value.Text();
-}
-
-std::string TextMember(const json::Value& object, std::string_view key) {
-  const json::Value* member = object.Find(key);
-  const std::string* text = member == nullptr ? nullptr : member->AsText();
-  return text == nullptr ? std::string() : *text;
 }
 
 }  // namespace
@@ -206,7 +201,7 @@ Result<HttpResponse> PageServer::ListRecordings(const Asked& asked) {
 
 Result<HttpResponse> PageServer::OpenPaths(const Asked& asked) {
   PL_TRY_ASSIGN(const json::Value body, ObjectOf(asked.request.body));
-  const std::string target = TextMember(body, "target"), golden = TextMember(body, "golden");
+  const std::string target(json::TextAt(body, "target")), golden(json::TextAt(body, "golden"));
   PL_TRY_ASSIGN(const std::string target_path, options_.paths.Resolve(target));
   std::string golden_path;
   if (!golden.empty()) {

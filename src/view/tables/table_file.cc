@@ -50,15 +50,7 @@ NodeLevel LevelOfWord(std::string_view cell) {
       {"failed", NodeLevel::kError},        {"overflow", NodeLevel::kError},
       {"unmatched", NodeLevel::kUnmatched}, {"missing", NodeLevel::kUnmatched}};
   const std::string word = LowerCase(Trimmed(cell));
-  for (size_t i = 0; i < kVerdictCount; ++i) {
-    const auto verdict = static_cast<Verdict>(i);
-    if (word != VerdictName(verdict)) continue;
-    const std::optional<vis::Level> level = tree::LevelOf(verdict);
-    if (!level) return NodeLevel::kNone;
-    return *level == vis::Level::kPass      ? NodeLevel::kPass
-           : *level == vis::Level::kWarning ? NodeLevel::kWarning
-                                            : NodeLevel::kError;
-  }
+  if (const auto verdict = VerdictNamed(word)) return NodeLevelOf(tree::LevelOf(*verdict));
   const auto known = std::ranges::find(kWords, word, [](const auto& pair) { return pair.first; });
   return known == std::end(kWords) ? NodeLevel::kNone : known->second;
 }
@@ -220,8 +212,11 @@ class TableReader {
       const size_t column = ColumnOf(name);
       if (column != SIZE_MAX && table_.name_column_ == SIZE_MAX) table_.name_column_ = column;
     }
+    const std::vector<size_t> directions = ColumnsOf(kDirectionColumns);
+    const std::vector<size_t> results = ColumnsOf(kResultColumns);
     for (size_t row = 0; row < table_.rows(); ++row) {
-      if (table_.levels_[row] == NodeLevel::kNone) table_.levels_[row] = LevelOfRow(row);
+      if (table_.levels_[row] != NodeLevel::kNone) continue;
+      table_.levels_[row] = LevelOfRow(row, directions, results);
     }
     return {};
   }
@@ -350,18 +345,24 @@ class TableReader {
     return !in.failed();
   }
 
-  [[nodiscard]] NodeLevel LevelOfRow(size_t row) const {
+  [[nodiscard]] std::vector<size_t> ColumnsOf(std::span<const std::string_view> names) const {
+    std::vector<size_t> columns;
+    for (const std::string_view name : names) {
+      if (const size_t column = ColumnOf(name); column != SIZE_MAX) columns.push_back(column);
+    }
+    return columns;
+  }
+
+  [[nodiscard]] NodeLevel LevelOfRow(size_t row, std::span<const size_t> directions,
+                                     std::span<const size_t> results) const {
     NodeLevel worst = NodeLevel::kNone;
-    for (const std::string_view name : kDirectionColumns) {
-      const size_t column = ColumnOf(name);
-      if (column == SIZE_MAX) continue;
+    for (const size_t column : directions) {
       const NodeLevel level = LevelOfWord(table_.Cell(row, column));
       if (SeverityOf(level) > SeverityOf(worst)) worst = level;
     }
-    for (const std::string_view name : kResultColumns) {
+    for (const size_t column : results) {
       if (worst != NodeLevel::kNone) break;
-      const size_t column = ColumnOf(name);
-      if (column != SIZE_MAX) worst = LevelOfWord(table_.Cell(row, column));
+      worst = LevelOfWord(table_.Cell(row, column));
     }
     return worst;
   }
