@@ -32,9 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto stack = dump_json::ParseStack(text)) {
     if (dump_json::ParseStack(dump_json::FormatStack(*stack)).value() != *stack) std::abort();
   }
-  if (const auto parents = dump_json::ParseConstruct(text)) {
-    if (dump_json::ParseConstruct(dump_json::FormatConstruct(*parents)).value() != *parents)
-      std::abort();
+  if (const auto tree = dump_json::ParseCallTree(text)) {
+    const std::string once = dump_json::FormatConstruct(*tree);
+    const auto again = dump_json::ParseCallTree(once);
+    if (!again || dump_json::FormatConstruct(*again) != once) std::abort();
   }
   return 0;
 }

@@ -117,12 +117,23 @@ struct ComparedRow {
   Slot<Item> target, golden;
   Shared<TensorMetrics> tensor;  // in mode tensor
   Text result;                   // compatible verdict: "Yes", "Warning", "Different", "N/A", ...
-  std::vector<Note> notes;
+  Shared<std::vector<Note>> notes;
   Text reason;          // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
   double error = 0;     // relative error the verdict is based on; NaN when there is none
   double expected = 0;  // error that rounding and the inputs explain
 
   [[nodiscard]] const Item& item() const { return target ? *target : *golden; }
+  void AddNote(Note note) {
+    notes.Edit([&](std::vector<Note>& all) { all.push_back(std::move(note)); });
+  }
+  // Those whose code `is_dropped(code)`.
+  template <class IsDropped>
+  void DropNotes(const IsDropped& is_dropped) {
+    if (notes.empty()) return;
+    notes.Edit([&](std::vector<Note>& all) {
+      std::erase_if(all, [&](const Note& note) { return is_dropped(std::string_view(note.code)); });
+    });
+  }
   // Computed from the items; absent where one is missing.
   [[nodiscard]] StatisticDifferences statistics() const;
 };

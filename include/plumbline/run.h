@@ -14,6 +14,14 @@
 
 namespace plumbline {
 
+class Run;
+namespace dump_json {
+struct CallTree;
+}
+namespace load {
+const dump_json::CallTree& CallTreeOf(const Run& run);  // load/run_reader.h
+}
+
 // First fields of dump.json. Missing fields are inferred (docs/formats/dump_json.md, "dialects").
 struct RunHeader {
   std::string task;           // "statistics", "tensor", ...
@@ -84,6 +92,7 @@ class Run {
   ~Run();
 
  private:
+  friend const dump_json::CallTree& load::CallTreeOf(const Run& run);
   struct Impl;
   explicit Run(std::unique_ptr<Impl> impl);
   static Result<Run> OpenGraph(const std::string& path, const OpenOptions& options);

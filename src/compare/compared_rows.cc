@@ -298,7 +298,7 @@ void AddLeftOut(LeftOut left_out, Comparison& comparison) {
       (part.of_target ? row.target : row.golden) = std::move(item);
       row.result = comparison.mode == CompareMode::kTensor ? "None" : "N/A";
       row.reason = LeftOut::kReason;
-      row.notes.push_back({std::string(LeftOut::kReason), "Only this side recorded such values."});
+      row.AddNote({std::string(LeftOut::kReason), "Only this side recorded such values."});
     }
     comparison.calls.push_back(std::move(call));
   }

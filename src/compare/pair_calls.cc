@@ -394,8 +394,8 @@ ComparedRow RowOf(const Item& item, bool of_target, CompareMode mode) {
   (of_target ? row.target : row.golden) = Item(item);
   row.result = mode == CompareMode::kTensor ? "None" : "N/A";
   row.reason = CallPair::kDefault;
-  row.notes.push_back({std::string(CallPair::kDefault),
-                       "Only this side passes the argument; the other leaves it to its default."});
+  row.AddNote({std::string(CallPair::kDefault),
+               "Only this side passes the argument; the other leaves it to its default."});
   return row;
 }
 

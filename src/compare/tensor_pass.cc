@@ -97,7 +97,7 @@ class TensorPass {
       return;
     }
     row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
-    row.notes.push_back({"unreadable", pair.error().message()});
+    row.AddNote({"unreadable", pair.error().message()});
     ++unreadable_;
   }
 
@@ -146,7 +146,7 @@ class TensorPass {
                                  ComparedRow& row) {
     Result<TensorFile> file = load::OpenTensor(run, name);
     if (file) return std::move(*file);
-    row.notes.push_back({"unreadable", file.error().message()});
+    row.AddNote({"unreadable", file.error().message()});
     ++unreadable_;
     return std::nullopt;
   }

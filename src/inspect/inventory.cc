@@ -118,6 +118,9 @@ Result<JournalFacts> ReadJournalFacts(const std::string& path) {
   return facts;
 }
 
+size_t RowsOf(const dump_json::StackTable& stacks) { return stacks.size(); }
+size_t RowsOf(const dump_json::CallTree& tree) { return tree.rows.size(); }
+
 template <class Table>
 uint64_t CountRows(const std::string& path, Result<Table> (*read)(const std::string&),
                    DumpFacts& facts) {
@@ -126,7 +129,7 @@ uint64_t CountRows(const std::string& path, Result<Table> (*read)(const std::str
     return 0;
   }
   const Result<Table> table = read(path);
-  if (table) return table->size();
+  if (table) return RowsOf(*table);
   facts.loss.side_files.push_back(table.error().message());
   return 0;
 }
@@ -164,7 +167,7 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
     facts.stacks =
         CountRows(JoinPath(directory, run_files::kStackJson), dump_json::ReadStack, facts);
     facts.parents =
-        CountRows(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct, facts);
+        CountRows(JoinPath(directory, run_files::kConstructJson), dump_json::ReadCallTree, facts);
   }
   facts.dialect = DialectOf(directory, facts);
   PL_TRY(CountTensorFiles(JoinPath(directory, run_files::kTensorDirectory), named,
@@ -235,13 +238,13 @@ Result<SideFileFacts> ReadStackFacts(const std::string& path) {
 }
 
 Result<SideFileFacts> ReadConstructFacts(const std::string& path) {
-  PL_TRY_ASSIGN(const dump_json::ConstructTable rows, dump_json::ReadConstruct(path));
+  PL_TRY_ASSIGN(const dump_json::CallTree tree, dump_json::ReadCallTree(path));
   const auto roots =
-      std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.second.empty(); });
+      std::ranges::count_if(tree.rows, [](const auto& row) { return row.parent.empty(); });
   return SideFileFacts{
       path,
       "construct",
-      {{"entries", rows.size()}, {"without parent", static_cast<uint64_t>(roots)}}};
+      {{"entries", tree.rows.size()}, {"without parent", static_cast<uint64_t>(roots)}}};
 }
 
 Status AddFile(const std::string& path, Inventory& inventory) {

@@ -358,9 +358,9 @@ void Select(std::vector<Scanned>& entries, RankScan& scan) {
 // Marks the suspects that are modules around other suspects.
 Status MarkEnclosing(const std::string& construct_path, std::vector<Suspect>& suspects) {
   if (suspects.size() < 2) return {};
-  PL_TRY_ASSIGN(const dump_json::ConstructTable rows, dump_json::ReadConstruct(construct_path));
+  PL_TRY_ASSIGN(const dump_json::CallTree tree, dump_json::ReadCallTree(construct_path));
   std::unordered_map<std::string_view, std::string_view> parents;
-  for (const auto& [name, parent] : rows) parents.emplace(name, parent);
+  for (const auto& row : tree.rows) parents.emplace(row.name, row.parent);
   std::unordered_set<std::string_view> enclosing;
   for (const Suspect& suspect : suspects) {
     auto found = parents.find(suspect.name);
@@ -399,11 +399,10 @@ Status CheckFiles(const std::string& directory) {
 void CountSearched(const load::RankDirectory& directory, RankScan& scan) {
   if (scan.task != "overflow_check" || scan.entries > 0) return;
   const auto stacks = dump_json::ReadStack(JoinPath(directory.path, run_files::kStackJson));
-  const auto parents =
-      dump_json::ReadConstruct(JoinPath(directory.path, run_files::kConstructJson));
+  const auto tree = dump_json::ReadCallTree(JoinPath(directory.path, run_files::kConstructJson));
   if (!stacks) scan.notes.push_back(stacks.error().message());
-  if (!parents) scan.notes.push_back(parents.error().message());
-  scan.calls_searched = std::max(stacks ? stacks->size() : 0, parents ? parents->size() : 0);
+  if (!tree) scan.notes.push_back(tree.error().message());
+  scan.calls_searched = std::max(stacks ? stacks->size() : 0, tree ? tree->rows.size() : 0);
 }
 
 // What the entries do not tell.

@@ -116,9 +116,9 @@ struct Run::Impl {
   std::string dump_json_path;
   std::string tensor_directory;
   dump_json::DumpFile dump;
-  dump_json::ConstructTable parents;
-  NameTable parent_index;                                // rows of `parents`
-  std::vector<Shared<std::vector<std::string>>> stacks;  // of each row of `parents`
+  dump_json::CallTree tree;
+  NameTable tree_index;                                  // rows of `tree`
+  std::vector<Shared<std::vector<std::string>>> stacks;  // of each row of `tree`
   dump_json::StackTable other_stacks;                    // of calls that stand in none
   NameTable other_index;                                 // rows of `other_stacks`
   std::vector<std::string> graph_directories;            // of a static-graph dump
@@ -126,7 +126,7 @@ struct Run::Impl {
   std::once_flag stacks_read;
 
   void ReadStacks();
-  [[nodiscard]] std::optional<size_t> ParentRow(std::string_view name) const;
+  [[nodiscard]] std::optional<size_t> TreeRow(std::string_view name) const;
 };
 
 namespace {
@@ -144,16 +144,18 @@ void ReadSideFile(const std::string& path, Result<Table> (*read)(const std::stri
   }
 }
 
-template <class Table>
-auto NameIn(const Table& table) {
-  return [&table](size_t row) { return std::string_view(table[row].first); };
+auto NameIn(const dump_json::StackTable& table) {
+  return [&table](size_t row) { return table[row].first.view(); };
+}
+auto NameIn(const dump_json::CallTree& tree) {
+  return [&tree](size_t row) { return tree.rows[row].name.view(); };
 }
 
 // Names occur once in these tables.
 template <class Table>
-NameTable IndexByName(const Table& table) {
-  NameTable index(table.size());
-  for (size_t i = 0; i < table.size(); ++i) index.Add(i, NameIn(table));
+NameTable IndexByName(const Table& table, size_t rows) {
+  NameTable index(rows);
+  for (size_t i = 0; i < rows; ++i) index.Add(i, NameIn(table));
   return index;
 }
 
@@ -164,21 +166,21 @@ void Run::Impl::ReadStacks() {
     if (stack_path.empty()) return;
     dump_json::StackTable table;
     ReadSideFile(stack_path, dump_json::ReadStack, table, dump.loss);
-    stacks.resize(parents.size());
+    stacks.resize(tree.rows.size());
     // Nearly all names stand in both files: they are kept once.
     for (auto& row : table) {
-      if (const auto at = ParentRow(row.first)) {
+      if (const auto at = TreeRow(row.first)) {
         stacks[*at] = std::move(row.second);
       } else {
         other_stacks.push_back(std::move(row));
       }
     }
-    other_index = IndexByName(other_stacks);
+    other_index = IndexByName(other_stacks, other_stacks.size());
   });
 }
 
-std::optional<size_t> Run::Impl::ParentRow(std::string_view name) const {
-  return parent_index.Find(name, NameIn(parents));
+std::optional<size_t> Run::Impl::TreeRow(std::string_view name) const {
+  return tree_index.Find(name, NameIn(tree));
 }
 
 namespace {
@@ -247,8 +249,8 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   if (!impl->dump.header.holds_saves()) {
     impl->stack_path = JoinPath(directory, run_files::kStackJson);
     if (!options.defer_stacks) impl->ReadStacks();
-    ReadSideFile(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct,
-                 impl->parents, loss);
+    ReadSideFile(JoinPath(directory, run_files::kConstructJson), dump_json::ReadCallTree,
+                 impl->tree, loss);
   }
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
@@ -263,7 +265,7 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
     impl->dump.header.digests_own_bytes =
         BaseName(directory).starts_with("proc") || (grouped && *grouped);
   }
-  impl->parent_index = IndexByName(impl->parents);
+  impl->tree_index = IndexByName(impl->tree, impl->tree.rows.size());
   impl->tensor_directory = FindTensorDirectory(impl->dump_json_path, impl->dump.header);
   return Run(std::move(impl));
 }
@@ -280,16 +282,18 @@ const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
 const Shared<std::vector<std::string>>& Run::StackOf(std::string_view call_name) const {
   static const Shared<std::vector<std::string>> kUnknown;
   impl_->ReadStacks();
-  const auto row = impl_->ParentRow(call_name);
+  const auto row = impl_->TreeRow(call_name);
   if (row && *row < impl_->stacks.size()) return impl_->stacks[*row];
   const auto other = impl_->other_index.Find(call_name, NameIn(impl_->other_stacks));
   return other ? impl_->other_stacks[*other].second : kUnknown;
 }
 
 std::string_view Run::ParentOf(std::string_view call_name) const {
-  const auto row = impl_->ParentRow(call_name);
-  return row ? impl_->parents[*row].second.view() : std::string_view();
+  const auto row = impl_->TreeRow(call_name);
+  return row ? impl_->tree.rows[*row].parent.view() : std::string_view();
 }
+
+const dump_json::CallTree& load::CallTreeOf(const Run& run) { return run.impl_->tree; }
 
 const std::vector<std::string>& Run::graph_directories() const { return impl_->graph_directories; }
 

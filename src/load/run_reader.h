@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/json/dump_json.h"
 #include "formats/pytorch/tensor_file.h"
 #include "plumbline/run.h"
 
@@ -24,6 +25,9 @@ Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name);
 // What the user should know of where the tensors of `run` come from: one sentence where they do not
 // lie beside its dump.json, or lay where another recording is now. Else empty.
 std::string NoteOnTensorDirectory(const Run& run);
+
+// construct.json of `run`; no rows where there is none or it could not be read.
+const dump_json::CallTree& CallTreeOf(const Run& run);
 
 // The name that the recorder gave the file `path`, as mapping.csv beside it has it, if the file is
 // the dump of an operator: by that name or, where the name says nothing, by what is in the file.

@@ -196,10 +196,9 @@ void AddSums(OverflowReport& report) {
   NoteCommunication(report, report.not_judged);
 }
 
-std::vector<std::string> HierarchyOf(const std::string& name,
-                                     const dump_json::ConstructTable& rows) {
+std::vector<std::string> HierarchyOf(const std::string& name, const dump_json::CallTree& tree) {
   std::unordered_map<std::string_view, std::string_view> parents;
-  for (const auto& [child, parent] : rows) parents.emplace(child, parent);
+  for (const auto& row : tree.rows) parents.emplace(row.name, row.parent);
   std::vector<std::string> chain{name};
   std::set<std::string_view> seen{name};
   for (auto at = parents.find(name); at != parents.end() && !at->second.empty();
@@ -227,8 +226,8 @@ std::vector<std::string> StackOf(std::string name, const dump_json::StackTable& 
 
 // A search records hits alone; stack.json lists the calls that were fine too, in order.
 std::vector<std::string> CallsBefore(const std::string& name, const dump_json::StackTable& rows) {
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const auto& r) { return r.first == name; });
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.first == name; });
   if (row == rows.end()) return {};
   std::vector<std::string> before;
   const auto count = std::min<std::ptrdiff_t>(row - rows.begin(), kPreviousEntries);
@@ -249,9 +248,9 @@ Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) 
   details.data = text.substr(origin.place.begin, origin.place.end - origin.place.begin);
   details.hints = HintsOf(origin.name, origin.place, text);
   // The finding stands without them.
-  const auto parents = dump_json::ReadConstruct(JoinPath(directory, run_files::kConstructJson));
-  if (!parents) details.problem = parents.error().message();
-  details.hierarchy = HierarchyOf(origin.name, parents.value_or(dump_json::ConstructTable()));
+  const auto tree = dump_json::ReadCallTree(JoinPath(directory, run_files::kConstructJson));
+  if (!tree) details.problem = tree.error().message();
+  details.hierarchy = HierarchyOf(origin.name, tree.value_or(dump_json::CallTree()));
   const auto stacks = dump_json::ReadStack(JoinPath(directory, run_files::kStackJson));
   if (!stacks) details.problem = stacks.error().message();
   details.stack = StackOf(origin.name, stacks.value_or(dump_json::StackTable()));

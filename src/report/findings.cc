@@ -91,7 +91,7 @@ constexpr size_t kBlock = 4096;  // of rows or calls that one thread looks at in
 void AddNote(ComparedRow& row, std::string_view code, std::string_view text) {
   const bool known = std::any_of(row.notes.begin(), row.notes.end(),
                                  [&](const Note& note) { return note.code == code; });
-  if (!known) row.notes.push_back({std::string(code), std::string(text)});
+  if (!known) row.AddNote({std::string(code), std::string(text)});
 }
 
 void FillUnmatched(const Comparison& comparison, ComparedRow& row) {
@@ -225,7 +225,7 @@ void Raise(ComparedRow& row, RowColor color, std::string_view code, std::string_
   if (row.color == RowColor::kRed && color == RowColor::kYellow) return;
   if (color == RowColor::kRed && row.color == RowColor::kYellow) {
     // Yellow reasons give way to red ones.
-    std::erase_if(row.notes, [](const Note& note) { return note.code.starts_with("yellow-"); });
+    row.DropNotes([](std::string_view known) { return known.starts_with("yellow-"); });
   }
   row.color = color;
   AddNote(row, fmt::format("{}-{}", color == RowColor::kRed ? "red" : "yellow", code), text);

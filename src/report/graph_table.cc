@@ -239,7 +239,7 @@ void FillGraphResults(Comparison& comparison) {
     if (!row.target || !row.golden) {
       row.result = {};
     } else if (comparison.mode == CompareMode::kStatistics) {
-      std::erase_if(row.notes, [](const Note& note) { return note.code == "check"; });
+      row.DropNotes([](std::string_view code) { return code == "check"; });
       row.result = AccuracyOf(row);
     } else if (comparison.mode == CompareMode::kTensor && row.result != "Yes") {
       if (row.result != "No") row.result = {};

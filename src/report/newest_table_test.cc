@@ -137,7 +137,7 @@ TEST(NewestVerdict, NothingThatProvesNothingPasses) {
   alone.golden.reset();
   alone.verdict = Verdict::kNotComparable;
   alone.reason = "no-golden";
-  alone.notes = {{"no-bench", "The golden side has no such call."}};
+  alone.notes = std::vector<Note>{{"no-bench", "The golden side has no such call."}};
   EXPECT_EQ(Results(CompareMode::kStatistics, {alone}), "warning no-golden no-bench; ");
   alone.reason = "shape-differs";
   EXPECT_EQ(Results(CompareMode::kStatistics, {alone}), "error shape-differs no-bench; ");

@@ -147,11 +147,11 @@ TEST(RunWriter, StacksAndParentsGoToTheirFiles) {
   EXPECT_EQ((*stack)[0].first, "x.0.forward");
   EXPECT_EQ((*stack)[2].first, "y.0.forward");
   EXPECT_EQ((*stack)[2].second, (std::vector<std::string>{"frame a", "frame b"}));
-  const auto construct = dump_json::ReadConstruct(writer->directory() + "/construct.json");
-  ASSERT_TRUE(construct);
-  EXPECT_EQ(*construct, (dump_json::ConstructTable{{"x.0.forward", "m.forward.0"},
-                                                   {"m.forward.0", ""},
-                                                   {"y.0.forward", "m.forward.0"}}));
+  const auto tree = dump_json::ReadCallTree(writer->directory() + "/construct.json");
+  ASSERT_TRUE(tree);
+  EXPECT_EQ(tree->rows, (std::vector<dump_json::CallTree::Row>{{"x.0.forward", "m.forward.0"},
+                                                               {"m.forward.0", ""},
+                                                               {"y.0.forward", "m.forward.0"}}));
   EXPECT_EQ(Entries(writer->directory()).find("y.0.forward"), std::string::npos);
 }
 

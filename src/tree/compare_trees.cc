@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/process/parallel.h"
 #include "measure/compared_row.h"
 #include "verdict/call_rows.h"
 
@@ -23,7 +24,7 @@ void Link(Node& target, Node& golden) {
 
 void LinkByName(ModelGraph& target, ModelGraph& golden) {
   for (Node& node : target.nodes) {
-    if (node.type == NodeType::kCollection) continue;
+    if (node.type == NodeType::kCollection || node.partner != nullptr) continue;
     Node* const other = golden.Find(node.name);
     if (other != nullptr) Link(node, *other);
   }
@@ -106,15 +107,21 @@ std::optional<Level> LevelOf(const Comparison& comparison, const ComparedCall& c
 }
 
 void LinkTrees(const Comparison& comparison, ModelGraph& target, ModelGraph& golden) {
-  for (const ComparedCall& call : comparison.calls) {
-    if (!call.paired()) continue;
-    Node* const ours = target.Find(call.target_name);
-    Node* const theirs = golden.Find(call.golden_name);
+  constexpr size_t kBlock = 4096;  // of calls that one thread looks up in one go
+  std::vector<std::pair<Node*, Node*>> found(comparison.calls.size());
+  ParallelBlocks(found.size(), kBlock, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const ComparedCall& call = comparison.calls[i];
+      if (call.paired()) found[i] = {target.Find(call.target_name), golden.Find(call.golden_name)};
+    }
+  });
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [ours, theirs] = found[i];
     if (ours == nullptr || theirs == nullptr) continue;
     Link(*ours, *theirs);
     // Millions of names are one text for a call and its node.
-    ours->name = call.target_name;
-    theirs->name = call.golden_name;
+    ours->name = comparison.calls[i].target_name;
+    theirs->name = comparison.calls[i].golden_name;
   }
   LinkTrees(target, golden);
 }

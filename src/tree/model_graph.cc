@@ -49,17 +49,17 @@ bool IsMisplaced(std::string_view child, std::string_view parent) {
 }
 
 // The parent that an entry shall have; empty: the root.
-std::string ParentFor(std::string_view name, std::string_view parent, const Parents& parents) {
+Text ParentFor(const Text& name, const Text& parent, const Parents& parents) {
   const std::optional<std::string> forward = ForwardOf(name);
-  if (!forward) return std::string(parent);
+  if (!forward) return parent;
   const auto twin = parents.find(*forward);
-  if (twin == parents.end()) return std::string(parent);
+  if (twin == parents.end()) return parent;
   if (parent.empty()) return BackwardParent(twin->second, parents);
   // A layer that works in place fires no hook of its own, and what follows seems to be inside.
-  if (!ParseDirected(name) || !IsMisplaced(name, parent)) return std::string(parent);
+  if (!ParseDirected(name) || !IsMisplaced(name, parent)) return parent;
   if (twin->second.empty()) return {};
   std::string repaired = BackwardParent(twin->second, parents);
-  return repaired.empty() ? std::string(parent) : repaired;
+  return repaired.empty() ? parent : Text(repaired);
 }
 
 void NoteSome(const std::vector<std::string_view>& names, std::string_view what,
@@ -79,8 +79,21 @@ void MarkBelow(Node& top, std::unordered_set<const Node*>& reached) {
   }
 }
 
+// No node is met twice on the way down from one that has no parent: every other has one.
+size_t CountBelow(const Node& root) {
+  size_t count = 0;
+  std::vector<const Node*> open = {&root};
+  for (; !open.empty(); ++count) {
+    const Node* const node = open.back();
+    open.pop_back();
+    open.insert(open.end(), node->children.begin(), node->children.end());
+  }
+  return count;
+}
+
 // Nodes that are their own ancestors would be reached by nobody.
 void BreakCircles(ModelGraph& graph) {
+  if (CountBelow(graph.root()) == graph.nodes.size()) return;
   std::unordered_set<const Node*> reached;
   MarkBelow(graph.root(), reached);
   std::vector<std::string_view> broken;
@@ -120,21 +133,25 @@ Node* ModelGraph::Find(std::string_view name) const {
   return found ? const_cast<Node*>(&nodes[*found]) : nullptr;
 }
 
-Node& ModelGraph::Obtain(std::string_view name) {
-  if (Node* const known = Find(name)) return *known;
+Node& ModelGraph::Add(Text name) {
   Node& node = nodes.emplace_back();
-  node.name = name;
   node.type = NodeTypeOf(name);
+  node.name = std::move(name);
   const auto name_at = [&](size_t i) { return std::string_view(nodes[i].name); };
   if (nodes.size() <= room_) {
     by_name_.Add(nodes.size() - 1, name_at);
-    return node;
+  } else {
+    Reserve(2 * room_ + 1);
   }
-  constexpr size_t kLeast = 256;
-  room_ = std::max(kLeast, 2 * room_);
-  by_name_ = NameTable(room_);
-  for (size_t i = 0; i < nodes.size(); ++i) by_name_.Add(i, name_at);
   return node;
+}
+
+void ModelGraph::Reserve(size_t count) {
+  constexpr size_t kLeast = 255;  // one less than a power of two, as a table wants
+  room_ = std::max({kLeast, count, nodes.size()});
+  by_name_ = NameTable(room_);
+  const auto name_at = [&](size_t i) { return std::string_view(nodes[i].name); };
+  for (size_t i = 0; i < nodes.size(); ++i) by_name_.Add(i, name_at);
 }
 
 void ModelGraph::DropNodes() {
@@ -143,12 +160,10 @@ void ModelGraph::DropNodes() {
   room_ = 0;
 }
 
-Node& ModelGraph::Attach(std::string_view name, Node& parent) {
-  Node& node = Obtain(name);
-  if (node.parent != nullptr || &node == &parent || &node == &root()) return node;
+void ModelGraph::PutBelow(Node& parent, Node& node) {
+  if (node.parent != nullptr || &node == &parent || &node == &root()) return;
   node.parent = &parent;
   parent.children.push_back(&node);
-  return node;
 }
 
 ModelGraph BuildTree(const dump_json::CallTree& calls) {
@@ -156,10 +171,11 @@ ModelGraph BuildTree(const dump_json::CallTree& calls) {
   parents.reserve(calls.rows.size());
   for (const auto& row : calls.rows) parents.emplace(row.name, row.parent);
   ModelGraph graph;
+  graph.Reserve(calls.rows.size() + 1);
   graph.Obtain(kRootName);
   std::vector<std::string_view> only_parents;
   for (const auto& row : calls.rows) {
-    const std::string parent = ParentFor(row.name, row.parent, parents);
+    const Text parent = ParentFor(row.name, row.parent, parents);
     if (parent.empty() || parent == row.name) {
       graph.Attach(row.name, graph.root());
       continue;

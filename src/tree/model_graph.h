@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_TREE_MODEL_GRAPH_H_
 #define PLUMBLINE_TREE_MODEL_GRAPH_H_
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,20 +39,20 @@ struct NodeTexts {
 // One direction of one call of a module or API, or a group of such.
 struct Node {
   Text name;
-  NodeType type = NodeType::kModule;
   Node* parent = nullptr;         // null: the root
   std::vector<Node*> children{};  // in order of recording
   int64_t micro_step = 0;
   size_t order = 0;                    // children before parents, the root last
   size_t stack = 0;                    // of ModelGraph::stacks
   std::unique_ptr<NodeTexts> texts{};  // null: nobody asked for them
+  Node* partner = nullptr;             // of the other graph, in a comparison
+  std::optional<vis::Level> level{};   // in a comparison
   std::optional<OverflowLevel> overflow{};
+  NodeType type = NodeType::kModule;
   bool is_repaired = false;    // it stands below another parent than construct.json says
   bool is_recomputed = false;  // a layer that ran again, moved to where it ran
-  // Of a comparison.
-  Node* partner = nullptr;  // of the other graph
-  std::optional<vis::Level> level{};
 };
+static_assert(sizeof(Node) <= 88, "a long recording has millions");
 
 // The tree and what it was read from. Owns its nodes, which stay where they are. Move-only.
 struct ModelGraph {
@@ -67,14 +68,28 @@ struct ModelGraph {
   [[nodiscard]] Node& root() { return nodes.front(); }
   [[nodiscard]] const Node& root() const { return nodes.front(); }
   [[nodiscard]] Node* Find(std::string_view name) const;
-  // The node of that name, new and without parent if there is none.
-  Node& Obtain(std::string_view name);
+  // The node of that name, new and without parent if there is none. Shares a Text.
+  template <class Name>
+  requires std::convertible_to<const Name&, std::string_view> Node& Obtain(const Name& name) {
+    Node* const known = Find(name);
+    return known != nullptr ? *known : Add(Text(name));
+  }
   // The same, as the last child of `parent` unless it has a parent or is `parent` itself.
-  Node& Attach(std::string_view name, Node& parent);
+  template <class Name>
+  Node& Attach(const Name& name, Node& parent) {
+    Node& node = Obtain(name);
+    PutBelow(parent, node);
+    return node;
+  }
+  // Room for so many nodes.
+  void Reserve(size_t count);
   // Without its nodes.
   void DropNodes();
 
  private:
+  Node& Add(Text name);
+  void PutBelow(Node& parent, Node& node);
+
   NameTable by_name_;  // positions in `nodes`
   size_t room_ = 0;    // of the table
 };

@@ -83,16 +83,17 @@ ModelGraph ReadSide(const Comparison& comparison, bool of_target, std::vector<No
 }  // namespace
 
 Result<RecordedTree> ReadTree(const TreeSource& source) {
-  dump_json::CallTree calls;
-  if (source.directory) {
+  dump_json::CallTree read;
+  if (source.known == nullptr && source.directory) {
     const std::string path = JoinPath(*source.directory, run_files::kConstructJson);
     if (KindOf(path) == PathKind::kFile) {
-      PL_TRY_ASSIGN(calls, dump_json::ReadCallTree(path));
+      PL_TRY_ASSIGN(read, dump_json::ReadCallTree(path));
     }
   }
+  const dump_json::CallTree& calls = source.known != nullptr ? *source.known : read;
   RecordedTree tree{BuildTree(calls), !calls.rows.empty()};
   ModelGraph& graph = tree.graph;
-  if (!calls.has_micro_steps) calls.rows = {};  // as large as the tree itself
+  if (!calls.has_micro_steps) read.rows = {};  // as large as the tree itself
   const bool is_arranged = tree.has_modules || source.groups_lacked;
   std::vector<std::string> lacked, gradients;
   source.calls([&](std::string_view name) {

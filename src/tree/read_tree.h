@@ -25,6 +25,8 @@ using ForEachCall = std::function<void(const std::function<void(std::string_view
 struct TreeSource {
   // construct.json in it says what encloses what; none: nothing does.
   std::optional<std::string> directory;
+  // What construct.json says, where somebody read it already; must outlive the call.
+  const dump_json::CallTree* known = nullptr;
   ForEachCall calls;
   // What tells layers that ran again: the frames of what stands on the top level.
   std::function<FramesOf(const ModelGraph& graph)> frames;

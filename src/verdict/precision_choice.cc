@@ -117,10 +117,9 @@ void NoteNarrowed(Comparison& comparison) {
     return std::ranges::any_of(measure::RowsOf(comparison, call), IsNarrowerTensor);
   });
   const std::string_view dtype = first->target->dtype->view();
-  first->notes.push_back(
-      {std::string(verdict::kNarrowed),
-       fmt::format("{} from {} on ({} call{})", dtype.substr(dtype.rfind('.') + 1),
-                   comparison.calls[first->call].name(), count, count == 1 ? "" : "s")});
+  first->AddNote({std::string(verdict::kNarrowed),
+                  fmt::format("{} from {} on ({} call{})", dtype.substr(dtype.rfind('.') + 1),
+                              comparison.calls[first->call].name(), count, count == 1 ? "" : "s")});
 }
 
 bool IsNarrowerType(const Item& target, const Item& golden) {

@@ -325,8 +325,8 @@ std::optional<std::string> ValidFlip(const Comparison& comparison, const Compare
 void MarkAsFlip(const std::string& text, ComparedRow& row) {
   row.verdict = Verdict::kWithinNoise;
   row.reason = kFlip;
-  std::erase_if(row.notes, [](const Note& note) { return note.code == kFlip; });
-  row.notes.push_back({std::string(kFlip), text});
+  row.DropNotes([](std::string_view code) { return code == kFlip; });
+  row.AddNote({std::string(kFlip), text});
 }
 
 namespace {

@@ -236,9 +236,9 @@ class StoredPlacePart {
     row.reason = value.reason;
     row.error = value.error;
     row.expected = value.explained;
-    for (const std::string_view note : value.notes) row.notes.push_back({"", std::string(note)});
+    for (const std::string_view note : value.notes) row.AddNote({"", std::string(note)});
     if (!value.reason_text.empty() && value.reason.empty()) {
-      row.notes.push_back({"", std::string(value.reason_text)});
+      row.AddNote({"", std::string(value.reason_text)});
     }
     ++comparison_.counts.rows[static_cast<size_t>(row.verdict)];
   }

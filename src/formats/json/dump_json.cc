@@ -561,15 +561,6 @@ Result<CallTree> ReadCallTreeFrom(JsonFeed& feed) {
   return tree;
 }
 
-ConstructTable ParentsOf(CallTree tree) {
-  ConstructTable table;
-  table.reserve(tree.rows.size());
-  for (CallTree::Row& row : tree.rows) {
-    table.emplace_back(std::move(row.name), std::move(row.parent));
-  }
-  return table;
-}
-
 }  // namespace
 
 Result<StackTable> ParseStack(std::string_view text) {
@@ -580,11 +571,6 @@ Result<StackTable> ParseStack(std::string_view text) {
 Result<CallTree> ParseCallTree(std::string_view text) {
   JsonFeed feed(text, kMaxDepth);
   return ReadCallTreeFrom(feed);
-}
-
-Result<ConstructTable> ParseConstruct(std::string_view text) {
-  PL_TRY_ASSIGN(CallTree tree, ParseCallTree(text));
-  return ParentsOf(std::move(tree));
 }
 
 Result<StackTable> ReadStack(const std::string& path) {
@@ -609,11 +595,6 @@ Result<CallTree> ReadCallTree(const std::string& path) {
   auto tree = ReadCallTreeFrom(feed);
   if (!tree) return tree.error().In(path);
   return tree;
-}
-
-Result<ConstructTable> ReadConstruct(const std::string& path) {
-  PL_TRY_ASSIGN(CallTree tree, ReadCallTree(path));
-  return ParentsOf(std::move(tree));
 }
 
 }  // namespace plumbline::dump_json

@@ -72,14 +72,13 @@ class DumpWriter {
 
 // call name -> frames (innermost first), in order of recording.
 using StackTable = std::vector<std::pair<Text, Shared<std::vector<std::string>>>>;
-// call name -> parent; an empty parent is null. Equal parents share one text.
-using ConstructTable = std::vector<std::pair<Text, Text>>;
 
 // construct.json with what Megatron training adds to it.
 struct CallTree {
   struct Row {
     Text name, parent;       // an empty parent is null; equal ones share one text
     int64_t micro_step = 0;  // -1: what stands there is no count
+    friend bool operator==(const Row&, const Row&) = default;
   };
   std::vector<Row> rows;         // in order of recording
   bool has_micro_steps = false;  // the file counts them; otherwise all are 0
@@ -119,7 +118,6 @@ inline constexpr std::string_view kSalvageAdvice = "Read these alone with --salv
 // loss.duplicate_names counts only kept ones.
 Result<DumpFile> ReadDump(const std::string& path, bool salvage, const KeepEntry& keep = {});
 Result<StackTable> ReadStack(const std::string& path);
-Result<ConstructTable> ReadConstruct(const std::string& path);
 Result<CallTree> ReadCallTree(const std::string& path);
 // Whether a stack.json has the grouped form of 26.x. kNotFound, kIo.
 Result<bool> IsGroupedStack(const std::string& path);
@@ -148,7 +146,6 @@ Result<Call> ParseEntry(std::string name, std::string_view text);
 // For texts in memory.
 Result<DumpFile> ParseDump(std::string_view text, bool salvage);
 Result<StackTable> ParseStack(std::string_view text);
-Result<ConstructTable> ParseConstruct(std::string_view text);
 Result<CallTree> ParseCallTree(std::string_view text);
 // The names of the entries of a dump.json alone, in file order. Errors as ParseDump.
 Result<std::vector<std::string>> ParseNames(std::string_view text);

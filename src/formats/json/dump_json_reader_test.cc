@@ -80,7 +80,7 @@ TEST(DumpJsonReader, Reads262WithItsGroupedStack) {
     ASSERT_FALSE(frames.empty());
     EXPECT_TRUE(frames[0].starts_with("File ")) << frames[0];
   }
-  EXPECT_FALSE(ParseConstruct(Fixture("upstream_26.2.0/mix_md5/construct.json"))->empty());
+  EXPECT_FALSE(ParseCallTree(Fixture("upstream_26.2.0/mix_md5/construct.json"))->rows.empty());
 }
 
 TEST(DumpJsonReader, FlatAndGroupedStacksAreTheSameTable) {
@@ -131,12 +131,15 @@ TEST(DumpJsonReader, DamagedStacksNameTheEntry) {
 }
 
 TEST(DumpJsonReader, ConstructTakesMicroSteps) {
-  const auto table = ParseConstruct(
+  const auto tree = ParseCallTree(
       R"({"a": null, "b": "a", "c": ["b", 1], "d": [null, 0], "megatron_micro_step_number": 1})");
-  EXPECT_EQ(table.value(), (ConstructTable{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", ""}}));
+  ASSERT_TRUE(tree);
+  EXPECT_EQ(tree->rows,
+            (std::vector<CallTree::Row>{{"a", "", 0}, {"b", "a", 0}, {"c", "b", 1}, {"d", "", 0}}));
+  EXPECT_TRUE(tree->has_micro_steps);
   for (const char* text : {R"({"a": ["b"]})", R"({"a": ["b", 1, 2]})", R"({"a": 3})",
                            R"({"a": [3, 1]})", R"({"a": []})", R"({"a": ["b", 1])"}) {
-    EXPECT_EQ(ParseConstruct(text).error().code(), ErrorCode::kCorrupt) << text;
+    EXPECT_EQ(ParseCallTree(text).error().code(), ErrorCode::kCorrupt) << text;
   }
 }
 

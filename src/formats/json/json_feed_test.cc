@@ -111,7 +111,7 @@ TEST(JsonFeed, OfADamagedFileOfAnySizeLittleIsLoaded) {
   const auto dump = dump_json::ReadDump(Sparse(directory, "{\"data\": {}}"), true);
   EXPECT_TRUE(dump && dump->loss.truncated);
   EXPECT_FALSE(dump_json::ReadStack(Sparse(directory, "{\"a\": [\"x\"]")));
-  EXPECT_FALSE(dump_json::ReadConstruct(Sparse(directory, "{\"a\": null")));
+  EXPECT_FALSE(dump_json::ReadCallTree(Sparse(directory, "{\"a\": null")));
   ::setrlimit(RLIMIT_DATA, &before);
 }
 

@@ -17,6 +17,7 @@
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "compare/compare_runs.h"
+#include "load/run_reader.h"
 #include "plumbline/c_api.h"
 #include "ranks/compare_ranks.h"
 #include "record/run_files.h"
@@ -60,6 +61,8 @@ Result<ModelGraph> TreeOf(const Run& run, tree::ForEachCall calls) {
   const std::string directory(DirectoryOf(run.dump_json_path()));
   const bool may_have_modules = !run.header().of_graphs && !run.header().holds_saves();
   if (may_have_modules) source.directory = directory;
+  const dump_json::CallTree& known = load::CallTreeOf(run);
+  if (may_have_modules && !known.rows.empty()) source.known = &known;
   source.calls = std::move(calls);
   source.frames = [&run](const ModelGraph&) {
     return [&run](std::string_view name) -> const std::vector<std::string>* {
@@ -118,9 +121,11 @@ class StoreBuild {
         }
       };
     };
-    // One after the other: what construct.json is read into takes as much memory as the tree.
-    PL_TRY_ASSIGN(sides[0].graph, TreeOf(runs.target(), names_of(&ComparedCall::target_name)));
-    PL_TRY_ASSIGN(sides[1].graph, TreeOf(runs.golden(), names_of(&ComparedCall::golden_name)));
+    Result<ModelGraph> target = ModelGraph(), golden = ModelGraph();
+    RunBoth([&] { target = TreeOf(runs.target(), names_of(&ComparedCall::target_name)); },
+            [&] { golden = TreeOf(runs.golden(), names_of(&ComparedCall::golden_name)); });
+    PL_TRY_ASSIGN(sides[0].graph, std::move(target));
+    PL_TRY_ASSIGN(sides[1].graph, std::move(golden));
     Value facts = Value::Object();
     const std::string answer = SummaryText(comparison);
     facts.Put("answer", Value(std::string_view(FirstLineOf(answer))));

@@ -101,6 +101,7 @@ class PlaceFiller {
       if (Has(is_golden)) nodes_[Index(is_golden)] = PreOrder(sides_[Index(is_golden)]->graph);
     }
     for (const bool is_golden : {false, true}) FindCalls(is_golden);
+    place_.ReserveNames(CharsOfNames());
     for (const bool is_golden : {false, true}) {
       AddNodes(is_golden);
       // As large as the calls themselves, and not needed for the details.
@@ -134,6 +135,16 @@ class PlaceFiller {
 
   static size_t Index(bool is_golden) { return is_golden ? 1 : 0; }
   [[nodiscard]] bool Has(bool is_golden) const { return sides_[Index(is_golden)]->run != nullptr; }
+
+  // Those of pairs are mostly equal.
+  [[nodiscard]] size_t CharsOfNames() const {
+    size_t count = 0;
+    for (const Node* const node : nodes_[0]) count += node->name.size();
+    for (const Node* const node : nodes_[1]) {
+      if (node->partner == nullptr || node->partner->name != node->name) count += node->name.size();
+    }
+    return count;
+  }
 
   // Calls that a node of the target has are shown there, with both sides.
   void FindCalls(bool is_golden) {

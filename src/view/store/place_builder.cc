@@ -163,6 +163,8 @@ void PlaceBuilder::AddDetail(bool is_golden, uint32_t node, const NodeDetail& de
   impl_->Add(is_golden, node, detail);
 }
 
+void PlaceBuilder::ReserveNames(size_t chars) { impl_->data.names.ReserveChars(chars); }
+
 PlaceData PlaceBuilder::Take() {
   impl_->Close();
   return std::move(impl_->data);

@@ -55,6 +55,8 @@ class PlaceBuilder {
   uint32_t AddStack(std::span<const std::string_view> frames);
   // Nodes of each side in pre-order, the root first. Returns the index in that graph.
   uint32_t AddNode(bool is_golden, const NodeRecord& node);
+  // So that names of so many characters together are not moved while nodes are added.
+  void ReserveNames(size_t chars);
   // Of nodes that were added, each once. Of paired nodes the target's has both sides.
   void AddDetail(bool is_golden, uint32_t node, const NodeDetail& detail);
   // The same of many nodes at once, from several threads: `detail_of` fills the detail of one node,

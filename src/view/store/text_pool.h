@@ -44,11 +44,13 @@ class TextPool {
   [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
 
   void Clear() { *this = TextPool(); }
+  // So that texts of so many characters are not moved while they are added.
+  void ReserveChars(size_t count) { chars_.reserve(count); }
 
  private:
   void Grow() {
-    constexpr size_t kLeast = 64;
-    room_ = room_ == 0 ? kLeast : 2 * room_;
+    constexpr size_t kLeast = 63;  // one less than a power of two, as a table wants
+    room_ = room_ == 0 ? kLeast : 2 * room_ + 1;
     table_ = NameTable(room_);
     for (size_t i = 0; i < ends_.size(); ++i)
       table_.Add(i, [this](size_t k) { return (*this)[k]; });
