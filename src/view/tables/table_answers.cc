@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "view/query/json_answer.h"
 #include "view/store/place_data.h"
@@ -298,7 +299,7 @@ std::string TableSet::Summary() const {
   Rows rows((*table)->rows());
   std::iota(rows.begin(), rows.end(), 0);
   const auto counts = CountsOf(**table);
-  std::string text = fmt::format("{} rows", rows.size());
+  std::string text = CountText(rows.size(), "row");
   const char* mark = ": ";
   for (const NodeLevel level : {NodeLevel::kError, NodeLevel::kWarning, NodeLevel::kUnmatched}) {
     if (counts[static_cast<size_t>(level)] == 0) continue;
