@@ -116,6 +116,8 @@ void BindWindow(nb::class_<Class>& recorder) {
       .def_prop_ro("is_step_open", [](Class& self) { return self.observer().is_step_open(); })
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
+      .def_prop_ro("custom_op_namespaces",
+                   [](Class& self) { return self.observer().config().custom_op_namespaces; })
       .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
       .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); });
 }

@@ -86,6 +86,9 @@ class Recorder:
     def current_step(self) -> int: ...
 
     @property
+    def custom_op_namespaces(self) -> list[str]: ...
+
+    @property
     def epoch(self) -> int: ...
 
     @property

@@ -400,12 +400,6 @@ Status SetGradStep(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
-Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
-  if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
-  return {};
-}
-
 Status Ignore(std::string_view field, const Json&, Config& config) {
   config.warnings.push_back(fmt::format("{}: has no effect yet", field));
   return {};
@@ -489,7 +483,10 @@ constexpr Option kOptions[] = {
      "`CORE` keeps matrix products, convolutions, normalisation, attention and communication; "
      "`FOCUS` drops APIs that only create, reshape, copy or index; `ALL` keeps everything. Levels "
      "`L1` and `mix`, when neither `scope` nor `list` is given; modules always pass"},
-    {kTop, "custom_op_namespaces", IgnoreStringList, "list of strings", "`[]`", kNoEffectYet},
+    {kTop, "custom_op_namespaces", Assign<&Config::custom_op_namespaces, AsStringList>,
+     "list of strings", "`[]`",
+     "namespaces of `torch.ops` whose operators are recorded as `{namespace}.{operator}`, however "
+     "they were registered; `_C_ascend` always is. Levels `L1` and `mix`, PyTorch"},
     {kEveryTask, "scope", Assign<&Config::scope, AsPatterns>, "list of two strings", "`[]`",
      "complete names of the first and last entry of a range, or [patterns](#patterns)"},
     {kEveryTask, "list", Assign<&Config::list, AsPatterns>, "list of strings", "`[]`",

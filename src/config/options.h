@@ -94,9 +94,8 @@ Setter CheckFileFormat;
 Setter CheckOnline;
 Setter CheckPrecision;
 Setter CheckMode;
-// Any value, with a warning that it has no effect; a list of strings, with one unless it is empty.
+// Any value, with a warning that it has no effect.
 Setter Ignore;
-Setter IgnoreStringList;
 // Any value, silently.
 Setter Accept;
 

@@ -48,6 +48,8 @@ _LOOKED_UP_AS = {
     "__ne__": "ne", "__neg__": "neg", "__pos__": "positive", "__rand__": "__and__",
     "__ror__": "__or__", "__rxor__": "__xor__",
 }
+# What is recorded unless custom_op_namespaces says more, as upstream does.
+_NAMESPACE = "_C_ascend"
 
 
 class _FunctionMode(TorchFunctionMode):
@@ -57,6 +59,7 @@ class _FunctionMode(TorchFunctionMode):
         super().__init__()
         self._recorder, self._probes = recorder, probes
         self._listed = {f"Aten.{name}" for name in read_api_list(__file__)["aten"]}
+        self._namespaces = {_NAMESPACE, *recorder.custom_op_namespaces}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -68,12 +71,16 @@ class _FunctionMode(TorchFunctionMode):
         return probe(*args, **(kwargs or {}))
 
     def _operator(self, func: Any) -> Any:
-        """`Aten.add` or `Aten.add.Tensor`; `func` itself if it is not asked for."""
+        """`Aten.add` or `Aten.add.Tensor`, `my_ops.scale`; `func` itself if it is not asked for."""
         packet = getattr(func, "overloadpacket", func)
         namespace, operator = packet._qualified_op_name.split("::", 1)
         overload = "" if func is packet else func._overloadname
         name = f"Aten.{operator}"
         is_wanted = namespace == "aten" and name in self._listed
+        if not is_wanted and namespace in self._namespaces:
+            # A call of the operator's Python function is one of its only overload.
+            is_wanted, name = True, f"{namespace}.{operator}"
+            overload = "" if overload == "default" else overload
         if is_wanted and not is_removed(name):
             full = f"{name}.{overload}" if overload else name
             self._probes[func] = self._recorder.probe(func, full, False)
