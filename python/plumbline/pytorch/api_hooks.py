@@ -29,6 +29,7 @@ from plumbline.call_regions import CallRegions
 from plumbline.custom_ops_file import is_removed
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.distributed import DistributedHooks
+from plumbline.pytorch.triton_kernels import TritonHooks
 
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
@@ -155,7 +156,7 @@ class ApiHooks(ApiHooksBase):
                 for when in ("pre", "post")
             ),
         )
-        self._distributed = DistributedHooks(recorder)
+        self._others = [DistributedHooks(recorder), TritonHooks(recorder)]
         self._run_backward: Any = getattr(torch.autograd, "_engine_run_backward", None)
         if self._run_backward is not None:  # PyTorch 2.2
             self._patches.add(torch.autograd, "_engine_run_backward", self._backward)
