@@ -141,8 +141,9 @@ TEST(Selection, AModuleRangeOfAPatternEndsWithTheOutermostModuleThatMatches) {
   const Names blocks = {"Module.l.0.at.A.forward.0", "Module.l.0.mlp.M.forward.0",
                         "Module.l.0.B.forward.0"};
   EXPECT_EQ(Selected(With(Level::kL0, {"Module.l.*", "Module.l.*"}, {}), program), blocks);
-  EXPECT_EQ(Selected(With(Level::kL0, {"re:^Module\\.l\\.0\\.B\\.", "Module.l.*.B.*"}, {}), program),
-            blocks);
+  EXPECT_EQ(
+      Selected(With(Level::kL0, {"re:^Module\\.l\\.0\\.B\\.", "Module.l.*.B.*"}, {}), program),
+      blocks);
   // At mix an API inside such a module does not close it.
   EXPECT_EQ(Selected(With(Level::kMix, {"re:B\\.forward", "re:B\\.forward|Torch"}, {}),
                      {"<Module.b.B.forward.0", "Torch.x.0.forward", "Torch.y.0.forward",
