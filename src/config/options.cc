@@ -543,8 +543,8 @@ constexpr Option kOptions[] = {
     {kOverflow, "check_mode", CheckMode, "string", "`all`",
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
     {kNan, "tensor_list", Assign<&Config::tensor_list, AsPatterns>, "list of strings", "`[]`",
-     "hits whose name contains one of the strings, or matches one of the [patterns](#patterns), get "
-     "statistics and tensor files"},
+     "hits whose name contains one of the strings, or matches one of the [patterns](#patterns), "
+     "get statistics and tensor files"},
     {kPerturbed, "scope", AssignIn<kCheck, &PerturbationConfig::scope, AsPatterns>,
      "list of strings", "`[]`",
      "complete names of the calls to check, or [patterns](#patterns); not together with `list`"},
