@@ -17,6 +17,7 @@ import struct
 import sys
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,6 +121,21 @@ def safetensors() -> Seeds:
         "empty": safetensors_file({}, b""),
         "wrapped": safetensors_file({"a": one("U8", [2**62, 4], 0, 0)}, b""),
     }
+
+
+def mindspore_ckpt() -> Seeds:
+    def value(tag: bytes, sizes: list[int], kind: bytes, content: bytes) -> bytes:
+        tensor = b"".join(b"\x08" + bytes([size]) for size in sizes)
+        tensor += b"\x12" + bytes([len(kind)]) + kind + b"\x1a" + bytes([len(content)]) + content
+        inside = b"\x0a" + bytes([len(tag)]) + tag + b"\x12" + bytes([len(tensor)]) + tensor
+        return b"\x0a" + bytes([len(inside)]) + inside
+
+    plain = value(b"w", [2, 1], b"Float32", bytes(8)) + value(b"n", [0], b"Int64", bytes(8))
+    checked = b"crc_num" + zlib.crc32(plain).to_bytes(10, "big")
+    return {"plain": plain, "checked": plain + checked,
+            "parts": value(b"w", [4], b"Float16", bytes(4)) * 2,
+            "text": value(b"t", [1], b"str", "ok".encode("utf-32-le")),
+            "map": b"\x0a\x05\x0a\x01m\x1a\x00", "unknown": value(b"q", [4], b"QInt4x2", b"ab")}
 
 
 def torch_pt() -> Seeds:
@@ -484,7 +500,8 @@ CORPUS = {
     "acl_dump": acl_dump, "atb_bin": atb_bin, "device_dump": device_dump,
     "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
-    "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
+    "journal": journal, "kernels": kernels, "mappings": mappings,
+    "mindspore_ckpt": mindspore_ckpt, "npy": npy,
     "packed_value": packed_value, "precheck_plan": precheck_plan, "safetensors": safetensors,
     "torch_archive": torch_pt, "torch_pt": torch_pt, "view_files": view_files,
     "view_query": view_query, "view_store": view_store, "xlsx": xlsx,

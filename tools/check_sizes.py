@@ -20,7 +20,7 @@ from pathlib import Path
 CAPS = {"file": 800, "header": 300, "function": 60, "test function": 40, "parameters": 5,
         "nesting": 3}
 # Lines of Python: framework hook layers stay thin (docs/design/architecture.md).
-FRAMEWORK_BUDGET = 1300
+FRAMEWORK_BUDGET = 1350
 PACKAGE_BUDGET = 5500
 FRAMEWORKS = ("pytorch", "mindspore")
 # A folder of src/ holds few and full files: a unit is a header with its source and its test. The

@@ -13,6 +13,7 @@
 #include "base/process/log.h"
 #include "call_probe.h"
 #include "config/config.h"
+#include "config/risk_levels.h"
 #include "config/selection.h"
 #include "errors.h"
 #include "module_hook.h"
@@ -82,6 +83,12 @@ void BindConfig(nb::module_& m) {
       nb::arg("path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
       nb::arg("level").none(), nb::arg("step_json").none(),
       "Reads and checks a configuration; ValueError names field, value and what was expected.");
+  m.def(
+      "only_moves",
+      [](const std::string& name) {
+        return !IsAtRisk(RiskLevel::kFocus, "Tensor." + name + ".0.forward");
+      },
+      nb::arg("name"), "Whether an API only creates, reshapes, copies or converts.");
 }
 
 using Class = Recorder;
@@ -116,6 +123,8 @@ void BindWindow(nb::class_<Class>& recorder) {
       .def_prop_ro("is_step_open", [](Class& self) { return self.observer().is_step_open(); })
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
+      .def_prop_ro("custom_op_namespaces",
+                   [](Class& self) { return self.observer().config().custom_op_namespaces; })
       .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
       .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); });
 }

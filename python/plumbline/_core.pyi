@@ -63,6 +63,9 @@ def load_config(path: str | None, task: str | None, dump_path: str | None, level
     Reads and checks a configuration; ValueError names field, value and what was expected.
     """
 
+def only_moves(name: str) -> bool:
+    """Whether an API only creates, reshapes, copies or converts."""
+
 class Recorder:
     """Turns hook events into entries of the open step."""
 
@@ -84,6 +87,9 @@ class Recorder:
 
     @property
     def current_step(self) -> int: ...
+
+    @property
+    def custom_op_namespaces(self) -> list[str]: ...
 
     @property
     def epoch(self) -> int: ...

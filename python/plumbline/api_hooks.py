@@ -8,8 +8,8 @@ from plumbline import _core
 from plumbline.guards import Guards, Hooks
 
 
-class CommunicationHooks(Hooks, Protocol):
-    """Records communication, whose results arrive later than its calls return."""
+class CallHooks(Hooks, Protocol):
+    """Records calls that are no attributes to replace: communication, kernels."""
 
     def finish(self) -> None:
         """Records what nobody waited for, as far as it is complete."""
@@ -24,7 +24,7 @@ class ApiHooksBase:
     def __init__(self) -> None:
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
-        self._distributed: CommunicationHooks | None = None
+        self._others: list[CallHooks] = []
         self._guards = Guards(self)
         self._suspended = 0  # times
         self._is_installed = False
@@ -49,8 +49,8 @@ class ApiHooksBase:
         self._is_installed = False
         if self._suspended == 0:
             self._take()
-        if self._distributed is not None:
-            self._distributed.finish()
+        for hooks in self._others:
+            hooks.finish()
         self._end()
         self._guards.restore()
 
@@ -78,10 +78,10 @@ class ApiHooksBase:
 
     def _put(self) -> None:
         self._patches.apply()
-        if self._distributed is not None:
-            self._distributed.resume()
+        for hooks in self._others:
+            hooks.resume()
 
     def _take(self) -> None:
-        if self._distributed is not None:
-            self._distributed.suspend()
+        for hooks in self._others:
+            hooks.suspend()
         self._patches.restore()

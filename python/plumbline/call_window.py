@@ -12,6 +12,7 @@ from plumbline.adapter import Adapter
 from plumbline.config_watch import ConfigWatch
 from plumbline.custom_apis import CustomApis
 from plumbline.custom_ops_file import CustomOpsFile
+from plumbline.launch import RecordedRank
 from plumbline.operator_window import OperatorWindow
 from plumbline.token_window import TokenWindow
 
@@ -79,6 +80,7 @@ class CallWindow(Window):
         super().__init__()
         self._settings = settings
         self._adapter = adapter
+        self._rank = RecordedRank(adapter.rank)
         self._use_config(_core.load_config(*self._settings))
         self._check_version()
         self._watch = None
@@ -145,7 +147,7 @@ class CallWindow(Window):
         if not self._enabled:
             return
         if not self._recorder.is_step_open:
-            self._guarded(lambda: self._recorder.start(self._adapter.rank()))
+            self._guarded(lambda: self._recorder.start(self._rank()))
             if not self._recorder.is_step_open:
                 return
         if not self._recorder.save_variable(name, variable, save_backward):
@@ -184,7 +186,8 @@ class CallWindow(Window):
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
         self._operators: OperatorWindow | None = None
         if config.level == "L2":
-            self._operators = OperatorWindow(self._recorder, config.listed[0], self._adapter)
+            self._operators = OperatorWindow(
+                self._recorder, config.listed[0], self._adapter, self._rank)
 
     def _check_version(self) -> None:
         version, since = self._adapter.version(), self._adapter.modules_since
@@ -284,7 +287,7 @@ class CallWindow(Window):
             self._guarded(self._recorder.stop)
 
     def _open(self) -> None:
-        rank = self._adapter.rank() if self._rank_id is None else self._rank_id
+        rank = self._rank() if self._rank_id is None else self._rank_id
         # A directory that cannot be written is said, and the step is "not selected".
         outcome = self._recorder.start(rank)
         if outcome == "finished":

@@ -61,12 +61,15 @@ class OperatorWindow:
         recorder: gets the operators.
         target: complete name of the call, "Functional.linear.0.forward" or "....backward".
         adapter: finds the API and the operators.
+        rank: tells the rank of this process.
     """
 
-    def __init__(self, recorder: _core.Recorder, target: str, adapter: Adapter) -> None:
+    def __init__(self, recorder: _core.Recorder, target: str, adapter: Adapter,
+                 rank: Callable[[], int | None]) -> None:
         self._recorder = recorder
         self._target = target
         self._adapter = adapter
+        self._rank = rank
         self._api, number, self._direction = target.rsplit(".", 2)
         self._number = int(number)
         self._calls = 0
@@ -138,7 +141,7 @@ class OperatorWindow:
                 yield
             return
         step = str(Path(self._recorder.run_directory).parent)
-        path = write_kernel_config(step, self._adapter.rank())
+        path = write_kernel_config(step, self._rank())
         begin_kernel_dump(device, path)
         try:
             yield

@@ -257,10 +257,7 @@ void CallRecorder::UseStack(uint32_t id, std::span<const std::string> frames) {
 
 void CallRecorder::NameEntry(ThreadState& thread, std::string_view name, KeptTensors* kept) const {
   thread.entry_name = name;
-  bool listed = false;
-  for (const std::string& part : config().tensor_list) {
-    listed |= name.find(part) != std::string_view::npos;
-  }
+  const bool listed = observer_->selection().SavesTensors(name);
   const bool wants_tensors = config().task == Task::kTensor;
   thread.kept = search_ == Search::kNothing ? nullptr : kept;
   thread.keeps_tensors = thread.kept != nullptr && (search_ != Search::kNanFlag || listed);

@@ -94,6 +94,7 @@ struct Config {
   std::vector<std::string> list;
   // statistics: names whose tensors are stored as well; nan_check: the same for hits.
   std::vector<std::string> tensor_list;
+  std::vector<std::string> custom_op_namespaces;  // of the framework's registry of operators
   DataMode data_mode;
   SummaryMode summary_mode = SummaryMode::kStatistics;
   // Entries to store (hits of overflow_check, differences to bench_path), then collection ends for

@@ -9,6 +9,7 @@
 #include "base/file/file.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "config/name_pattern.h"
 #include "config/perturbation_options.h"
 
 namespace plumbline::settings {
@@ -134,6 +135,12 @@ Result<std::vector<std::string>> AsStringList(std::string_view field, const Json
     if (text == nullptr) return Invalid(field, value, "a list of strings");
     list.push_back(*text);
   }
+  return list;
+}
+
+Result<std::vector<std::string>> AsPatterns(std::string_view field, const Json& value) {
+  PL_TRY_ASSIGN(std::vector<std::string> list, AsStringList(field, value));
+  PL_TRY(NamePatterns::Create(field, list));
   return list;
 }
 
@@ -393,12 +400,6 @@ Status SetGradStep(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
-Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
-  if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
-  return {};
-}
-
 Status Ignore(std::string_view field, const Json&, Config& config) {
   config.warnings.push_back(fmt::format("{}: has no effect yet", field));
   return {};
@@ -438,8 +439,8 @@ constexpr std::string_view kStaticGraphs = "for static graphs; accepted without 
 // it by tools/make_config_reference.py.
 constexpr Option kOptions[] = {
     {kTop, "rank", Assign<&Config::ranks, NumberList>, "list", "`[]` (all)",
-     "ranks that record. Without a process group the rank is unknown and a non-empty list records "
-     "nothing"},
+     "ranks that record. Where neither a process group nor a launcher [gives a "
+     "rank](../how-to/distributed.md) a non-empty list records nothing"},
     {kTop, "step", Assign<&Config::steps, NumberList>, "list", "`[]` (all)",
      "steps that record; no effect at level `debug`, with a warning"},
     {kTop, "task", SetTask, "string", "`statistics`",
@@ -482,21 +483,24 @@ constexpr Option kOptions[] = {
      "`CORE` keeps matrix products, convolutions, normalisation, attention and communication; "
      "`FOCUS` drops APIs that only create, reshape, copy or index; `ALL` keeps everything. Levels "
      "`L1` and `mix`, when neither `scope` nor `list` is given; modules always pass"},
-    {kTop, "custom_op_namespaces", IgnoreStringList, "list of strings", "`[]`", kNoEffectYet},
-    {kEveryTask, "scope", Assign<&Config::scope, AsStringList>, "list of two strings", "`[]`",
-     "complete names of the first and last entry of a range"},
-    {kEveryTask, "list", Assign<&Config::list, AsStringList>, "list of strings", "`[]`",
-     "substrings of names"},
+    {kTop, "custom_op_namespaces", Assign<&Config::custom_op_namespaces, AsStringList>,
+     "list of strings", "`[]`",
+     "namespaces of `torch.ops` whose operators are recorded as `{namespace}.{operator}`, however "
+     "they were registered; `_C_ascend` always is. Levels `L1` and `mix`, PyTorch"},
+    {kEveryTask, "scope", Assign<&Config::scope, AsPatterns>, "list of two strings", "`[]`",
+     "complete names of the first and last entry of a range, or [patterns](#patterns)"},
+    {kEveryTask, "list", Assign<&Config::list, AsPatterns>, "list of strings", "`[]`",
+     "substrings of names, or [patterns](#patterns)"},
     {kEveryTask, "data_mode", SetDataMode, "list of strings", "`[\"all\"]`",
      "`all`, or out of `forward`, `backward`, `input`, `output`"},
     {kRecording, "summary_mode", SetSummaryMode, "string", "`statistics`",
      "`statistics`; `md5`: a CRC-32 of every tensor as well; `xor`: instead of statistics, the XOR "
      "of the 64-bit words of the elements in their own dtype, under the key `md5`. A list out of "
      "`md5`, `max`, `min`, `mean`, `l2norm` is accepted and records statistics"},
-    {kStatistics, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings",
+    {kStatistics, "tensor_list", Assign<&Config::tensor_list, AsPatterns>, "list of strings",
      "`[]`",
-     "entries whose name contains one of the strings get tensor files as with task `tensor`; no "
-     "effect at level `debug`"},
+     "entries whose name contains one of the strings, or matches one of the [patterns](#patterns), "
+     "get tensor files as with task `tensor`; no effect at level `debug`"},
     {kTensor, "bench_path", SetBenchPath, "string", "none",
      "an earlier recording with checksums; needs `summary_mode` `md5`. [Only tensors of calls that "
      "differ from it are "
@@ -538,13 +542,16 @@ constexpr Option kOptions[] = {
      "whether NaN or Inf ends the training; null: unless there are other ranks"},
     {kOverflow, "check_mode", CheckMode, "string", "`all`",
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
-    {kNan, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings", "`[]`",
-     "hits whose name contains one of the strings get statistics and tensor files"},
-    {kPerturbed, "scope", AssignIn<kCheck, &PerturbationConfig::scope, AsStringList>,
-     "list of strings", "`[]`", "complete names of the calls to check; not together with `list`"},
-    {kPerturbed, "list", AssignIn<kCheck, &PerturbationConfig::list, AsStringList>,
+    {kNan, "tensor_list", Assign<&Config::tensor_list, AsPatterns>, "list of strings", "`[]`",
+     "hits whose name contains one of the strings, or matches one of the [patterns](#patterns), "
+     "get statistics and tensor files"},
+    {kPerturbed, "scope", AssignIn<kCheck, &PerturbationConfig::scope, AsPatterns>,
+     "list of strings", "`[]`",
+     "complete names of the calls to check, or [patterns](#patterns); not together with `list`"},
+    {kPerturbed, "list", AssignIn<kCheck, &PerturbationConfig::list, AsPatterns>,
      "list of strings", "`[]` (all)",
-     "substrings of names; with MindSpore also complete names such as `mindspore.mint.div`"},
+     "substrings of names, or [patterns](#patterns); with MindSpore also complete names such as "
+     "`mindspore.mint.div`, and patterns of these"},
     {kPerturbed, "fuzz_device", SetFuzzDevice, "string", "`npu`",
      "`npu`: the second run is on the same device; `gpu`, `cuda` and `device` mean the same. "
      "`cpu`: on the CPU, with `to_cpu` and only with it"},

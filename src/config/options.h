@@ -40,6 +40,8 @@ Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value
 Result<uint64_t> AsByteCount(std::string_view field,
                              const Json& value);  // an integer of at least 0
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value);
+// The same, for texts that may be patterns (config/name_pattern.h).
+Result<std::vector<std::string>> AsPatterns(std::string_view field, const Json& value);
 Result<std::string> OneOf(std::string_view field, const Json& value,
                           std::span<const std::string_view> allowed);
 // Integers 0 to 1000000 and "a-b" ranges, ascending and unique; null is the empty list.
@@ -92,9 +94,8 @@ Setter CheckFileFormat;
 Setter CheckOnline;
 Setter CheckPrecision;
 Setter CheckMode;
-// Any value, with a warning that it has no effect; a list of strings, with one unless it is empty.
+// Any value, with a warning that it has no effect.
 Setter Ignore;
-Setter IgnoreStringList;
 // Any value, silently.
 Setter Accept;
 

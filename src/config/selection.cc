@@ -48,12 +48,18 @@ bool IsModuleName(std::string_view name) {
 constexpr std::string_view kApiForm = "an API such as Functional.linear.0.forward";
 constexpr std::string_view kModuleForm = "a module such as Module.fc.Linear.forward.0";
 
+void AddOnce(std::vector<std::string>& names, std::string_view name) {
+  if (std::ranges::count(names, name) == 0) names.emplace_back(name);
+}
+
 Error NoCompleteName(std::string_view field, std::string_view name, std::string_view expected) {
   return settings::Invalid(field, settings::Json(name),
                            fmt::format("a complete name: {}", expected));
 }
 
-Status CheckScopeName(std::string_view field, std::string_view name, Level level) {
+Status CheckScopeName(std::string_view field, const NamePattern& pattern, Level level) {
+  if (!pattern.is_plain()) return {};
+  const std::string& name = pattern.text();
   const bool api = IsApiName(name);
   const bool module = IsModuleName(name);
   switch (level) {
@@ -114,64 +120,65 @@ bool WantsOutput(const DataMode& mode, CallKind kind) {
 Result<Selection> Selection::Create(const Config& config) {
   Selection selection;
   selection.level_ = config.level;
-  selection.scope_ = config.scope;
-  selection.list_ = config.list;
+  const auto field_of = [&](std::string_view name) {
+    return fmt::format("{}.{}", TaskName(config.task), name);
+  };
+  PL_TRY_ASSIGN(selection.tensor_list_,
+                NamePatterns::Create(field_of("tensor_list"), config.tensor_list));
   if (config.level == Level::kL2) {
     // The list names the call around the operators; these are all recorded.
-    selection.list_.clear();
     for (const std::string& name : config.list) {
       if (IsApiName(name)) continue;
-      return NoCompleteName(fmt::format("{}.list", TaskName(config.task)), name,
-                            fmt::format("{} at level L2", kApiForm));
+      return NoCompleteName(field_of("list"), name, fmt::format("{} at level L2", kApiForm));
     }
     return selection;
   }
+  PL_TRY_ASSIGN(selection.list_, NamePatterns::Create(field_of("list"), config.list));
   if (config.scope.empty() && config.list.empty()) selection.risk_level_ = config.risk_level;
   if (config.scope.empty()) return selection;
-  const std::string field = fmt::format("{}.scope", TaskName(config.task));
+  const std::string field = field_of("scope");
   if (config.scope.size() != 2) {
     return settings::Invalid(
         field, settings::Json(config.scope),
         fmt::format("2 names, not {}: the first and the last of a range", config.scope.size()));
   }
-  for (const std::string& name : config.scope) PL_TRY(CheckScopeName(field, name, config.level));
+  PL_TRY_ASSIGN(selection.scope_, NamePatterns::Create(field, config.scope));
+  for (size_t i = 0; i < 2; ++i) PL_TRY(CheckScopeName(field, selection.scope_[i], config.level));
   return selection;
-}
-
-bool Selection::InList(std::string_view name) const {
-  if (list_.empty()) return true;
-  return std::ranges::any_of(
-      list_, [&](const std::string& item) { return name.find(item) != std::string_view::npos; });
 }
 
 bool Selection::SelectApi(std::string_view name) {
   if (selects_all()) return true;
   bool inside = true;
   if (!scope_.empty()) {
-    if (name == scope_[0]) open_ = true;
+    if (IsFirst(name)) open_ = true;
     inside = open_;
-    if (name == scope_[1]) open_ = false;
+    if (IsLast(name) && ending_.empty()) open_ = false;
   }
   return inside && IsAtRisk(risk_level_, name) && (!expanding_.empty() || InList(name));
 }
 
 bool Selection::MaySelectApi(std::string_view name) const {
-  if (!scope_.empty() && (name == scope_[0] || name == scope_[1])) return true;
+  if (!scope_.empty() && (IsFirst(name) || IsLast(name))) return true;
   return IsAtRisk(risk_level_, name) && (level_ == Level::kMix || InList(name));
 }
 
 void Selection::EnterModule(std::string_view name) {
   if (selects_all()) return;
-  if (!scope_.empty() && name == scope_[0]) open_ = true;
+  if (!scope_.empty()) {
+    if (IsFirst(name)) open_ = true;
+    if (!scope_[1].is_plain() && IsLast(name)) AddOnce(ending_, name);
+  }
   const bool expands = level_ == Level::kMix && !list_.empty() && InList(name);
-  if (expands && std::ranges::count(expanding_, name) == 0) expanding_.emplace_back(name);
+  if (expands) AddOnce(expanding_, name);
 }
 
 bool Selection::LeaveModule(std::string_view name) {
   if (selects_all()) return true;
   const bool inside = scope_.empty() || open_;
   const bool selected = inside && (!expanding_.empty() || InList(name));
-  if (!scope_.empty() && name == scope_[1]) open_ = false;
+  std::erase(ending_, name);
+  if (!scope_.empty() && IsLast(name) && ending_.empty()) open_ = false;
   std::erase(expanding_, name);
   return selected;
 }

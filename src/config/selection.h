@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/name_pattern.h"
 #include "plumbline/record.h"
 
 namespace plumbline {
@@ -26,7 +27,8 @@ bool WantsInput(const DataMode& mode, CallKind kind);
 bool WantsOutput(const DataMode& mode, CallKind kind);
 
 // The scope, list and risk filters of one process. The range stays open over steps until its end
-// name occurs. Feed it events in program order; thread-compatible (the recorder's lock).
+// name occurs: an entry that matches, if it is a pattern, and of modules inside each other that do
+// the outermost one. Feed it events in program order; thread-compatible (the recorder's lock).
 //
 // APIs: SelectApi(name) once, when the forward entry begins and when the backward entry is there;
 // its answer holds for all parts of the entry, so the closing entry of a range is complete.
@@ -35,7 +37,8 @@ bool WantsOutput(const DataMode& mode, CallKind kind);
 // arrives.
 class Selection {
  public:
-  // kInvalidArgument: scope is not two complete names of the level's kind.
+  // kInvalidArgument: scope is not two patterns or complete names of the level's kind; a pattern is
+  // no expression.
   static Result<Selection> Create(const Config& config);
 
   [[nodiscard]] bool SelectApi(std::string_view name);
@@ -53,20 +56,29 @@ class Selection {
     return (scope_.empty() || open_) && (!expanding_.empty() || InList(module));
   }
 
+  // Whether tensors of the entry are stored although the task asks for none (tensor_list).
+  [[nodiscard]] bool SavesTensors(std::string_view name) const {
+    return tensor_list_.SelectAny(name);
+  }
+
   // Neither scope, list nor risk level: everything is selected and no event needs to be fed.
   [[nodiscard]] bool selects_all() const {
     return scope_.empty() && list_.empty() && risk_level_ == RiskLevel::kAll;
   }
 
  private:
-  [[nodiscard]] bool InList(std::string_view name) const;
+  [[nodiscard]] bool InList(std::string_view name) const {
+    return list_.empty() || list_.SelectAny(name);
+  }
+  [[nodiscard]] bool IsFirst(std::string_view name) const { return scope_.Names(0, name); }
+  [[nodiscard]] bool IsLast(std::string_view name) const { return scope_.Names(1, name); }
 
   Level level_ = Level::kL1;
-  std::vector<std::string> scope_;
-  std::vector<std::string> list_;
+  NamePatterns scope_, list_, tensor_list_;
   RiskLevel risk_level_ = RiskLevel::kAll;  // kAll with a scope or list
   bool open_ = false;                       // inside the scope
   std::vector<std::string> expanding_;      // running modules named by the list (mix)
+  std::vector<std::string> ending_;         // running modules that the pattern of the end names
 };
 
 }  // namespace plumbline

@@ -102,6 +102,76 @@ TEST(Selection, ScopeAndListMustBothPass) {
       (Names{"Functional.linear.1.forward"}));
 }
 
+TEST(Selection, PatternsInLists) {
+  EXPECT_EQ(Selected(With(Level::kL1, {}, {"re:(relu|sum)\\..*backward$", "*.add.0.forward"}),
+                     kApiProgram),
+            (Names{"Tensor.add.0.forward", "Tensor.sum.0.backward", "Functional.relu.0.backward"}));
+  EXPECT_EQ(Selected(With(Level::kL1, {}, {"Functional.linear.[1-9].*"}), kApiProgram),
+            (Names{"Functional.linear.1.forward", "Functional.linear.1.backward"}));
+  // At mix a pattern of a module keeps what runs inside it.
+  EXPECT_EQ(Selected(With(Level::kMix, {}, {"Module.b*.forward.*"}),
+                     {"<Module.a.A.forward.0", "Torch.x.0.forward", ">Module.a.A.forward.0",
+                      "<Module.b.B.forward.0", "Torch.x.1.forward", ">Module.b.B.forward.0"}),
+            (Names{"Torch.x.1.forward", "Module.b.B.forward.0"}));
+}
+
+TEST(Selection, PatternsOfARangeOpenAtAnyMatchAndCloseBehindOne) {
+  const Names program = {"Torch.a.0.forward", "Torch.b.0.forward", "Torch.c.0.forward",
+                         "Torch.d.0.forward", "Torch.a.1.forward", "Torch.c.1.forward",
+                         "Torch.a.2.forward"};
+  EXPECT_EQ(Selected(With(Level::kL1, {"re:\\.b\\.", "Torch.c.*"}, {}), program),
+            (Names{"Torch.b.0.forward", "Torch.c.0.forward"}));
+  EXPECT_EQ(Selected(With(Level::kL1, {"Torch.a.*", "Torch.b.*"}, {}), program),
+            (Names{"Torch.a.0.forward", "Torch.b.0.forward", "Torch.a.1.forward",
+                   "Torch.c.1.forward", "Torch.a.2.forward"}));
+  // Both ends match: ranges of one entry each.
+  EXPECT_EQ(Selected(With(Level::kL1, {"Torch.a.*", "Torch.a.*"}, {}), program),
+            (Names{"Torch.a.0.forward", "Torch.a.1.forward", "Torch.a.2.forward"}));
+  // One end may be a pattern and the other a name.
+  EXPECT_EQ(Selected(With(Level::kL1, {"Torch.c.0.forward", "*.a.1.*"}, {}), program),
+            (Names{"Torch.c.0.forward", "Torch.d.0.forward", "Torch.a.1.forward"}));
+}
+
+TEST(Selection, AModuleRangeOfAPatternEndsWithTheOutermostModuleThatMatches) {
+  const Names program = {"<Module.in.I.forward.0", ">Module.in.I.forward.0",
+                         "<Module.l.0.B.forward.0", "<Module.l.0.at.A.forward.0",
+                         ">Module.l.0.at.A.forward.0", "<Module.l.0.mlp.M.forward.0",
+                         ">Module.l.0.mlp.M.forward.0", ">Module.l.0.B.forward.0",
+                         "<Module.out.O.forward.0", ">Module.out.O.forward.0"};
+  const Names blocks = {"Module.l.0.at.A.forward.0", "Module.l.0.mlp.M.forward.0",
+                        "Module.l.0.B.forward.0"};
+  EXPECT_EQ(Selected(With(Level::kL0, {"Module.l.*", "Module.l.*"}, {}), program), blocks);
+  EXPECT_EQ(
+      Selected(With(Level::kL0, {"re:^Module\\.l\\.0\\.B\\.", "Module.l.*.B.*"}, {}), program),
+      blocks);
+  // At mix an API inside such a module does not close it.
+  EXPECT_EQ(Selected(With(Level::kMix, {"re:B\\.forward", "re:B\\.forward|Torch"}, {}),
+                     {"<Module.b.B.forward.0", "Torch.x.0.forward", "Torch.y.0.forward",
+                      ">Module.b.B.forward.0", "Torch.z.0.forward"}),
+            (Names{"Torch.x.0.forward", "Torch.y.0.forward", "Module.b.B.forward.0"}));
+}
+
+TEST(Selection, PatternsThatAreNoExpressionsAreRefused) {
+  for (const auto& [scope, list] : {std::pair<Names, Names>{{}, {"re:["}},
+                                    std::pair<Names, Names>{{"re:(", "re:a"}, {}}}) {
+    const auto selection = Selection::Create(With(Level::kMix, scope, list));
+    ASSERT_FALSE(selection);
+    EXPECT_EQ(selection.error().code(), ErrorCode::kInvalidArgument);
+    const std::string field = list.empty() ? "statistics.scope" : "statistics.list";
+    EXPECT_EQ(selection.error().message().rfind(field + ": is \"re:", 0), 0U);
+  }
+}
+
+TEST(Selection, TensorsOfEntriesThatMatchAreStored) {
+  Config config;
+  config.tensor_list = {"relu", "re:linear\\.1\\."};
+  const Selection selection = *Selection::Create(config);
+  EXPECT_TRUE(selection.selects_all());
+  EXPECT_TRUE(selection.SavesTensors("Functional.relu.3.backward"));
+  EXPECT_TRUE(selection.SavesTensors("Functional.linear.1.forward"));
+  EXPECT_FALSE(selection.SavesTensors("Functional.linear.11.forward"));
+}
+
 TEST(Selection, NamesThatNeedNotBeTested) {
   const Selection list = *Selection::Create(With(Level::kL1, {}, {"relu"}));
   EXPECT_TRUE(list.MaySelectApi("Functional.relu.0.backward"));

@@ -18,6 +18,7 @@
 #include "formats/acl/acl_types.h"
 #include "formats/acl/atb_bin.h"
 #include "formats/array/npy.h"
+#include "formats/array/mindspore_ckpt.h"
 #include "formats/array/safetensors.h"
 #include "formats/pytorch/torch_archive.h"
 #include "load/detect.h"
@@ -211,6 +212,39 @@ Status ReadTorch(const std::string& path, const std::string& prefix, Checkpoint&
   return {};
 }
 
+// Runs of elements are pieces of the tensor as if it had one dimension.
+Status ReadMindSpore(const std::string& path, const std::string& prefix, Checkpoint& out) {
+  PL_TRY_ASSIGN(auto opened, mindspore_ckpt::CkptFile::Open(path));
+  const auto file = std::make_shared<const mindspore_ckpt::CkptFile>(std::move(opened));
+  for (const mindspore_ckpt::StoredTensor& stored : file->tensors()) {
+    CheckpointTensor tensor{.name = prefix + stored.name,
+                            .dtype = stored.dtype,
+                            .sizes = stored.sizes,
+                            .problem = stored.problem};
+    const size_t element = InfoOf(stored.dtype).size_bytes;
+    int64_t begin = 0;
+    for (const auto run : stored.runs) {
+      const auto count = static_cast<int64_t>(run.size() / element);
+      tensor.pieces.push_back(PieceOf(run.data(), {count}, {1}));
+      tensor.pieces.back().offsets = {begin};
+      begin += count;
+    }
+    out.Add(std::move(tensor));
+  }
+  for (const mindspore_ckpt::StoredText& stored : file->texts()) {
+    out.Add(CheckpointValue{prefix + stored.name, stored.text});
+  }
+  out.LeaveOut(file->left_out());
+  out.Keep(file);
+  return {};
+}
+
+// MindSpore's files and those of Lightning end in .ckpt.
+Result<bool> IsMindSporeFile(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string start, ReadStart(path, 1));
+  return mindspore_ckpt::CkptFile::LooksLikeOne(std::as_bytes(std::span(start)));
+}
+
 // Whether a directory holds .npy files at some depth and no recording on the way there.
 enum class Contents : uint8_t { kNothing, kArrays, kRecording };
 Contents ContentsOf(const std::string& directory, int depth) {
@@ -234,6 +268,10 @@ Status ReadCheckpointFile(const std::string& path, const std::string& name_prefi
                           Checkpoint& out) {
   if (path.ends_with(".npy")) return ReadNpy(path, name_prefix, out);
   if (path.ends_with(".safetensors")) return ReadSafetensors(path, name_prefix, out);
+  if (path.ends_with(".ckpt")) {
+    PL_TRY_ASSIGN(const bool is_mindspore, IsMindSporeFile(path));
+    if (is_mindspore) return ReadMindSpore(path, name_prefix, out);
+  }
   if (path.ends_with(".bin")) {
     PL_TRY_ASSIGN(const bool is_read, ReadPlainBin(path, name_prefix, out));
     if (is_read) return {};
@@ -415,6 +453,10 @@ Result<bool> ReadPlainBin(const std::string& path, const std::string& prefix, Ch
 
 namespace {
 
+bool IsAligned(const TensorPiece& piece, DType dtype) {
+  return reinterpret_cast<uintptr_t>(piece.data) % InfoOf(dtype).size_bytes == 0;
+}
+
 Status CheckStored(const TensorPiece& piece) {
   if (!piece.storage_crc || Crc32(piece.storage) == *piece.storage_crc) return {};
   return Error(ErrorCode::kCorrupt,
@@ -464,11 +506,13 @@ Result<WholeTensor> WholeTensor::Of(const CheckpointTensor& tensor) {
   WholeTensor whole;
   whole.dtype_ = tensor.dtype;
   whole.sizes_ = tensor.sizes;
-  if (tensor.pieces.size() == 1 && tensor.pieces[0].sizes == tensor.sizes) {
+  if (tensor.pieces.size() == 1 && tensor.pieces[0].sizes == tensor.sizes &&
+      IsAligned(tensor.pieces[0], tensor.dtype)) {
     whole.data_ = tensor.pieces[0].data;
     whole.strides_ = tensor.pieces[0].strides;
     return whole;
   }
+  const bool is_flat = tensor.pieces.size() > 0 && tensor.pieces[0].sizes.size() == 1;
   PL_TRY_ASSIGN(const int64_t count, ElementCount(tensor.sizes));
   const size_t element_bytes = InfoOf(tensor.dtype).size_bytes;
   const auto elements = static_cast<size_t>(count);
@@ -476,8 +520,12 @@ Result<WholeTensor> WholeTensor::Of(const CheckpointTensor& tensor) {
   if (whole.own_ == nullptr) {
     return Error(ErrorCode::kInternal, fmt::format("no memory for {} elements", count));
   }
-  const Placement placement(tensor.sizes, element_bytes);
+  const Placement placement(is_flat ? Shape{count} : tensor.sizes, element_bytes);
   for (const TensorPiece& piece : tensor.pieces) {
+    if (is_flat && piece.strides == std::vector<int64_t>{1}) {
+      placement.Copy(piece, piece.data, whole.own_.get());  // at any alignment
+      continue;
+    }
     PL_TRY_ASSIGN(const Tensor copy,
                   Tensor::Copy({tensor.dtype, piece.data, piece.sizes, piece.strides}));
     placement.Copy(piece, copy.view().data, whole.own_.get());

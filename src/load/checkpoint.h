@@ -1,8 +1,9 @@
 // A checkpoint: named tensors, from one file or from a directory of shards, read in place.
 //
-// Formats: .safetensors; .pt, .pth, .bin of torch.save (any nesting); .npy; directories of these,
-// with an index.json of Hugging Face or without; Megatron directories (mp_rank_*); directories of
-// torch.distributed.checkpoint (.metadata and .distcp, as FSDP writes them).
+// Formats: .safetensors; .pt, .pth, .bin, .ckpt of torch.save (any nesting); .ckpt of MindSpore;
+// .npy; directories of these, with an index.json of Hugging Face or without; Megatron directories
+// (mp_rank_*); directories of torch.distributed.checkpoint (.metadata and .distcp, as FSDP writes
+// them).
 
 #ifndef PLUMBLINE_LOAD_CHECKPOINT_H_
 #define PLUMBLINE_LOAD_CHECKPOINT_H_
@@ -27,7 +28,8 @@ struct TensorPiece {
   const std::byte* data = nullptr;
   Shape sizes;
   std::vector<int64_t> strides;
-  Shape offsets;                       // of its first element in the tensor; empty: all 0
+  Shape offsets;  // of its first element in the tensor; empty: all 0. With one dimension, of a
+                  // tensor of any shape: a run of its elements in row-major order, at any alignment
   std::span<const std::byte> storage;  // what `storage_crc` is the checksum of
   std::optional<uint32_t> storage_crc;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,29 @@ def check_tensor(tensor: dict[str, Any], mode: str, directory: Path) -> None:
         assert np.isclose(tensor["Mean"], values.mean(dtype=np.float64), atol=1e-7)
         exact = values.astype(np.float64)
         assert np.isclose(tensor["Norm"], np.sqrt(np.sum(exact * exact)), rtol=1e-6)
+
+
+def test_lists_and_scopes_take_patterns(tmp_path: Path) -> None:
+    def recorded(number: int, **options: Any) -> list[str]:
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        ms_models.train("transformer", new_debugger(directory, **options), steps=1)
+        return list(entries(directory))
+
+    every = recorded(0, level="L0")
+    chosen = re.compile(r"Cell\.blocks\.1\.(up|down)\.")
+    assert recorded(1, level="L0", list=["*.blocks.1.up.*", "re:blocks\\.1\\.d"]) == [
+        name for name in every if chosen.match(name)]
+    block = recorded(2, level="L0", scope=["re:blocks\\.1\\..*forward", "*.blocks.1.*.forward.?"])
+    assert "Cell.blocks.1.Block.forward.0" in block
+    assert {name for name in block if ".forward." in name} == {
+        name for name in every if name.startswith("Cell.blocks.1.") and ".forward." in name}
+    apis = recorded(3, level="L1", list=["re:^Functional\\.(gelu|softmax)\\.[01]\\.forward$"])
+    assert sorted(apis) == [f"Functional.{name}.{number}.forward" for name in ("gelu", "softmax")
+                            for number in (0, 1)]
+    inside = recorded(4, level="mix", list=["Cell.blocks.0.attention.*.forward.*"])
+    assert "Functional.softmax.0.forward" in inside and "Functional.softmax.1.forward" not in inside
+    assert "Functional.gelu.0.forward" not in inside
 
 
 def test_backward_of_cells_has_the_gradients_of_results_and_inputs(tmp_path: Path) -> None:

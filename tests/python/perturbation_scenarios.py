@@ -227,7 +227,10 @@ def selected() -> Any:
 
     listed = checked(work, pert_mode="no_change", list=["softmax"])["summary"]
     scoped = checked(work, pert_mode="no_change", scope=["Torch.softmax.1.forward"])["summary"]
-    return [[(row["api"], row["calls"]) for row in rows] for rows in (listed, scoped)]
+    globbed = checked(work, pert_mode="no_change", scope=["*.softmax.?.forward"])["summary"]
+    matched = checked(work, pert_mode="no_change", list=["re:^Torch.s(i|x)", "tanh"])["summary"]
+    return [[(row["api"], row["calls"]) for row in rows]
+            for rows in (listed, scoped, globbed, matched)]
 
 
 @scenario

@@ -254,7 +254,8 @@ def test_functions_and_classes_of_the_user_run_once(found: dict[str, Any]) -> No
 
 
 def test_list_and_scope_choose_calls(found: dict[str, Any]) -> None:
-    assert found["selected"] == [[["Torch.softmax", "2"]], [["Torch.softmax", "1"]]]
+    assert found["selected"] == [[["Torch.softmax", "2"]], [["Torch.softmax", "1"]],
+                                 [["Torch.softmax", "2"]], [["Torch.sigmoid", "1"]]]
 
 
 def test_fix_gives_the_precise_result_to_the_training(found: dict[str, Any]) -> None:

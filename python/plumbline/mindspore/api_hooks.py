@@ -68,7 +68,7 @@ class ApiHooks(ApiHooksBase):
 
     def _build(self, recorder: _core.Recorder) -> None:
         self._primitives = _core.PatchSet()
-        self._distributed = DistributedHooks(recorder)
+        self._others = [DistributedHooks(recorder)]
         for prefix, name, owner, attribute in wrapped_apis():
             static: Any = inspect.getattr_static(owner, attribute)
             full, original = f"{prefix}.{name}", getattr(owner, attribute)

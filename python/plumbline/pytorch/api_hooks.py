@@ -7,7 +7,7 @@ Two nets, chosen by measurement (docs/design/interception.md):
   calls from every thread and costs about 0.1 us per call before anything is recorded.
 - A torch-function mode catches calls through references taken before the window opened
   (`from torch import relu`, `config.act = F.gelu`), which still point to the originals, and those
-  of `torch.ops.aten`, whose attributes others compare by identity.
+  of `torch.ops`, whose attributes others compare by identity.
 
 Outside the window nothing is replaced.
 """
@@ -29,17 +29,37 @@ from plumbline.call_regions import CallRegions
 from plumbline.custom_ops_file import is_removed
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.distributed import DistributedHooks
+from plumbline.pytorch.triton_kernels import TritonHooks
 
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
-    """Yields (prefix, name, owner, attribute) for each listed API that this PyTorch has."""
+    """Yields (prefix, name, owner, attribute) for each listed API that this PyTorch has.
+
+    What upstream's later releases list in addition is recorded as they do unless asked: without
+    what only moves values.
+    """
+    lists = read_api_list(__file__)
     owners: list[tuple[str, str, object]] = [
         ("functional", "Functional", torch.nn.functional),
         ("tensor", "Tensor", torch.Tensor),
         ("torch", "Torch", torch),
         ("_VF", "VF", torch._VF),
     ]
-    return present_apis(read_api_list(__file__), owners)
+    yield from present_apis(lists, owners)
+    for category, prefix, owner in (("tensor_newer", "Tensor", torch.Tensor),
+                                    ("torch_newer", "Torch", torch)):
+        names = [name for name in lists[category] if not _core.only_moves(name)]
+        yield from present_apis({category: names}, [(category, prefix, owner)])
+
+
+# Operators that PyTorch looks up as a method, before it tells a mode of them.
+_LOOKED_UP_AS = {
+    "__abs__": "abs", "__ipow__": "pow_", "__itruediv__": "div_", "__le__": "le", "__lt__": "lt",
+    "__ne__": "ne", "__neg__": "neg", "__pos__": "positive", "__rand__": "__and__",
+    "__ror__": "__or__", "__rxor__": "__xor__",
+}
+# What is recorded unless custom_op_namespaces says more, as upstream does.
+_NAMESPACE = "_C_ascend"
 
 
 class _FunctionMode(TorchFunctionMode):
@@ -48,7 +68,8 @@ class _FunctionMode(TorchFunctionMode):
     def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
         super().__init__()
         self._recorder, self._probes = recorder, probes
-        self._operators = {f"Aten.{name}" for name in read_api_list(__file__)["aten"]}
+        self._listed = {f"Aten.{name}" for name in read_api_list(__file__)["aten"]}
+        self._namespaces = {_NAMESPACE, *recorder.custom_op_namespaces}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -60,11 +81,18 @@ class _FunctionMode(TorchFunctionMode):
         return probe(*args, **(kwargs or {}))
 
     def _operator(self, func: Any) -> Any:
-        """`Aten.add` or `Aten.add.Tensor`; `func` itself if it is not listed."""
+        """`Aten.add` or `Aten.add.Tensor`, `my_ops.scale`; `func` itself if it is not asked for."""
         packet = getattr(func, "overloadpacket", func)
-        name = packet._qualified_op_name.replace("aten::", "Aten.")
-        if name in self._operators and not is_removed(name):
-            full = name if func is packet else f"{name}.{func._overloadname}"
+        namespace, operator = packet._qualified_op_name.split("::", 1)
+        overload = "" if func is packet else func._overloadname
+        name = f"Aten.{operator}"
+        is_wanted = namespace == "aten" and name in self._listed
+        if not is_wanted and namespace in self._namespaces:
+            # A call of the operator's Python function is one of its only overload.
+            is_wanted, name = True, f"{namespace}.{operator}"
+            overload = "" if overload == "default" else overload
+        if is_wanted and not is_removed(name):
+            full = f"{name}.{overload}" if overload else name
             self._probes[func] = self._recorder.probe(func, full, False)
         return self._probes.setdefault(func, func)
 
@@ -102,19 +130,24 @@ class ApiHooks(ApiHooksBase):
 
     def _build(self, recorder: _core.Recorder) -> None:
         probes: dict[Any, Any] = {}
-        for prefix, name, owner, attribute in wrapped_apis():
+        names: dict[Any, str] = {}
+        apis = list(wrapped_apis())
+        methods = {attribute for _, _, owner, attribute in apis if owner is torch.Tensor}
+        operators = {method for operator, method in _LOOKED_UP_AS.items()
+                     if operator not in methods}
+        for prefix, name, owner, attribute in apis:
             original = getattr(owner, attribute)
             probe = recorder.probe(original, f"{prefix}.{name}", owner is torch.Tensor)
             self._patches.add(owner, attribute, probe)
-            # Several names may stand for one function (F.conv2d is torch.conv2d): the first listed,
-            # functional before torch, is the one models call.
-            # Methods are called through the attribute. What reaches the mode as a method's probe is
-            # an operator, because torch looks `x != y` up as Tensor.ne; upstream records operators
-            # under their own names (Tensor.__add__) or not at all.
+            # Several names may stand for one function: the shortest (torch.mm, not torch.dsmm),
+            # and of equal ones the first listed, which models call (F.conv2d, not torch.conv2d).
+            # PyTorch looks methods up again before it tells the mode of them. What reaches it is a
+            # method called through an earlier reference, or an operator (`x != y` is Tensor.ne),
+            # which upstream records under its own name (Tensor.__add__) or not at all.
             if owner is torch.Tensor:
-                probes[probe] = original
-            else:
-                probes.setdefault(original, probe)
+                probes[probe] = original if attribute in operators else probe
+            elif original not in names or len(attribute) < len(names[original]):
+                names[original], probes[original] = attribute, probe
         # Functions in Python pass themselves on to overrides of the user, under their global name.
         functional: Any = torch.nn.functional
         handle = functional.handle_torch_function
@@ -133,7 +166,7 @@ class ApiHooks(ApiHooksBase):
                 for when in ("pre", "post")
             ),
         )
-        self._distributed = DistributedHooks(recorder)
+        self._others = [DistributedHooks(recorder), TritonHooks(recorder)]
         self._run_backward: Any = getattr(torch.autograd, "_engine_run_backward", None)
         if self._run_backward is not None:  # PyTorch 2.2
             self._patches.add(torch.autograd, "_engine_run_backward", self._backward)

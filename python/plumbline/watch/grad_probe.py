@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from plumbline import _core
 from plumbline.adapter import Adapter
 from plumbline.call_window import Window
+from plumbline.launch import RecordedRank
 
 
 class Gradients(Protocol):
@@ -42,7 +43,7 @@ class GradWindow(Window):
         super().__init__()
         for warning in config.warnings:
             _core.log_warning(warning)
-        self._adapter = adapter
+        self._rank = RecordedRank(adapter.rank)
         self._gradients: Gradients = adapter.new_gradients()
         parts = {"name": adapter.name, **adapter.framework_parts()}
         self._probe = _core.GradProbe(config, parts)
@@ -79,7 +80,7 @@ class GradWindow(Window):
         try:
             with self.lock:
                 own = self._gradients.held_by(optimizer)
-                wanted = self._probe.begin(id(optimizer), own, self._adapter.rank())
+                wanted = self._probe.begin(id(optimizer), own, self._rank())
                 if wanted:
                     self._probe.take(wanted, self._gradients.of(wanted, given))
                     self._probe.end()

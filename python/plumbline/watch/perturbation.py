@@ -586,7 +586,7 @@ class PerturbationWindow(CallWindow):
             _core.log_warning(warning)
 
     def _install(self) -> None:
-        rank = self._adapter.rank() if self._rank_id is None else self._rank_id
+        rank = self._rank() if self._rank_id is None else self._rank_id
         self._calls.check.begin(self._recorder.current_step, rank)
         super()._install()
         self._calls.check.set_open(True)

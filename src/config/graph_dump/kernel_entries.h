@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/name_pattern.h"
 #include "plumbline/result.h"
 
 namespace plumbline::graph_dump {
@@ -28,7 +28,7 @@ class KernelEntries {
     std::string text;  // without quotes, and without spaces at its ends
     EntryKind kind;
     std::string lower;  // of a type
-    std::regex expression;
+    Expression expression;
   };
 
   // kInvalidArgument for an expression that does not compile, "kernels[2]: ...", with the position

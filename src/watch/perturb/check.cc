@@ -55,17 +55,22 @@ Check::Check(Config config, bool is_mindspore)
     : config_(std::move(config)),
       is_mindspore_(is_mindspore),
       files_(config_.dump_path),
-      preheat_(config_.perturbation.preheat_step, config_.perturbation.max_sample) {
-  for (const std::string& entry : config_.perturbation.list) listed_[entry] = 0;
-  for (const std::string& entry : config_.perturbation.scope) listed_[entry] = 0;
-}
+      preheat_(config_.perturbation.preheat_step, config_.perturbation.max_sample) {}
 
 Result<std::unique_ptr<Check>> Check::Create(Config config, std::string_view framework) {
   const bool is_mindspore = framework == "mindspore";
   config.warnings.clear();
   if (is_mindspore) PL_TRY(settings::AllOf(settings::WrongOnMindSpore(config)));
   std::unique_ptr<Check> check(new Check(std::move(config), is_mindspore));
-  const std::string& path = check->config().threshold_file;
+  const PerturbationConfig& asked = check->config();
+  for (const std::string& entry : asked.scope.empty() ? asked.list : asked.scope) {
+    PL_TRY_ASSIGN(NamePattern pattern,
+                  NamePattern::Create(asked.scope.empty() ? "free_benchmark.list"
+                                                          : "free_benchmark.scope",
+                                      entry));
+    check->listed_.push_back({std::move(pattern), 0});
+  }
+  const std::string& path = asked.threshold_file;
   if (path.empty()) return check;
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   if (Status loaded = check->preheat_.Load(text); !loaded) return loaded.error().In(path);
@@ -90,9 +95,11 @@ bool Check::Selects(const CheckedCall& call) {
     name.replace(name.size() - kForward.size(), kForward.size(), ".backward");
   }
   bool selected = false;
-  for (auto& [entry, calls] : listed_) {
-    bool hits = asked.scope.empty() ? name.find(entry) != std::string::npos : name == entry;
-    if (!hits && is_mindspore_ && asked.scope.empty()) hits = MindSporeName(call.api) == entry;
+  for (auto& [pattern, calls] : listed_) {
+    bool hits = asked.scope.empty() ? pattern.Selects(name) : pattern.Names(name);
+    if (!hits && is_mindspore_ && asked.scope.empty()) {
+      hits = pattern.Names(MindSporeName(call.api));
+    }
     calls += hits ? 1 : 0;
     selected |= hits;
   }
@@ -316,8 +323,9 @@ void Check::LogAnswer() const {
                            inconsistent, CountText(calls, "compared call"), unexplained, guess,
                            left, where));
   }
-  for (const auto& [entry, hits] : listed_) {
-    if (hits == 0) LogWarning(fmt::format("perturbation check: list: no call is named {}", entry));
+  for (const auto& [pattern, hits] : listed_) {
+    if (hits > 0) continue;
+    LogWarning(fmt::format("perturbation check: list: no call is named {}", pattern.text()));
   }
   if (files_.lost_lines() > 0) {
     LogLoss(fmt::format("perturbation check: {} could not be written",

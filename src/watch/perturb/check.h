@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/name_pattern.h"
 #include "watch/perturb/output_difference.h"
 #include "watch/perturb/preheat.h"
 #include "watch/perturb/result_files.h"
@@ -119,7 +120,11 @@ class Check {
   int64_t step_ = 0;
   std::optional<int> rank_;
   std::map<Key, Tally> tallies_;
-  std::map<std::string, uint64_t, std::less<>> listed_;  // entries of list and scope: calls
+  struct Listed {
+    NamePattern pattern;
+    uint64_t calls = 0;  // that it selects
+  };
+  std::vector<Listed> listed_;  // of list or scope
 };
 
 }  // namespace plumbline::perturb
