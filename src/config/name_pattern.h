@@ -6,14 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <regex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/text/text_hash.h"
 #include "plumbline/result.h"
 
 namespace plumbline {
@@ -77,10 +76,7 @@ class NamePatterns {
   const NamePattern& operator[](size_t index) const { return patterns_[index]; }
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
-  using Answers = std::unordered_map<std::string, bool, Hash, std::equal_to<>>;
+  using Answers = TextMap<bool>;
   template <typename Ask>
   static bool Remembered(Answers& answers, std::string_view name, Ask ask);
 
