@@ -225,9 +225,10 @@ namespace {
 Status CheckLogs(const Run& target, const Run& golden) {
   for (const Run* run : {&target, &golden}) {
     if (run->header().log_form.empty() || !run->header().digest_kind.empty()) continue;
-    return TaskError(*run, fmt::format("{} without hashes (expected what it holds within "
-                                       "DebugMode.log_tensor_hashes()): there is nothing to compare",
-                                       run->header().log_form));
+    return TaskError(*run,
+                     fmt::format("{} without hashes (expected what it holds within "
+                                 "DebugMode.log_tensor_hashes()): there is nothing to compare",
+                                 run->header().log_form));
   }
   const auto name = [](const std::string& text) {
     return text.empty() ? std::string_view("a recording") : std::string_view(text);

@@ -118,9 +118,8 @@ bool AreLoggedHashes(std::span<const ComparedRow> rows) {
     if (digest.starts_with("0x")) digest.remove_prefix(2);
     return digest.find_first_not_of(kDigits) != std::string_view::npos;
   };
-  return std::ranges::any_of(rows, [&](const ComparedRow& row) {
-    return is_logged(row.target) || is_logged(row.golden);
-  });
+  return std::ranges::any_of(
+      rows, [&](const ComparedRow& row) { return is_logged(row.target) || is_logged(row.golden); });
 }
 
 bool MayLackMean(const Item& item) {

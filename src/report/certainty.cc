@@ -63,10 +63,11 @@ Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit
 
 Certainty CertaintyOf(const Comparison& comparison) {
   if (comparison.mode == CompareMode::kDigest && measure::AreLoggedHashes(comparison.rows)) {
-    return LimitedBy(comparison.limit,
-                     {"low",
-                      "only the hashes of a log were compared: other contents may have the same, as "
-                      "elements in another order or of other signs have the same norm"});
+    return LimitedBy(
+        comparison.limit,
+        {"low",
+         "only the hashes of a log were compared: other contents may have the same, as "
+         "elements in another order or of other signs have the same norm"});
   }
   const bool of_xor =
       comparison.mode == CompareMode::kDigest && measure::AreXorDigests(comparison.rows);

@@ -10,6 +10,8 @@
 #include "base/file/file.h"
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
+#include "formats/pytorch/hash_blocks.h"
+#include "formats/pytorch/log_lines.h"
 #include "formats/pytorch/logged_calls.h"
 #include "formats/pytorch/printed_value.h"
 
@@ -18,16 +20,10 @@ namespace plumbline::debug_mode {
 namespace {
 
 constexpr std::string_view kJsonFormat = "torch.utils._debug_mode.DebugMode.logs";
-constexpr std::string_view kHashCount = "Total captured tensor hash ops: ";
-constexpr std::string_view kActivationCount = "Total captured activations: ";
 constexpr std::string_view kTriton = "[triton] ", kModule = "[nn.Mod";
 constexpr std::string_view kOfLog = "a log of DebugMode", kOfHashes = "a DebugMode dump of hashes",
                            kOfActivations = "a torchtitan dump of numerics";
 constexpr size_t kBeginning = size_t{1} << 16;
-
-Error At(size_t line, std::string_view what) {
-  return Error(ErrorCode::kCorrupt, fmt::format("line {}: {}", line, what));
-}
 
 // Whether the end of the text is why something cannot be read.
 Error CutAt(size_t line, std::string_view what) {
@@ -55,31 +51,6 @@ std::string FrameText(std::string_view file, std::string_view line, std::string_
 
 Frames OneFrame(std::string frame) { return Frames(std::vector<std::string>{std::move(frame)}); }
 
-// The lines of a text, one after the other.
-class Lines {
- public:
-  explicit Lines(std::string_view text) : text_(text) {}
-  // False at the end.
-  bool Next() {
-    if (at_ >= text_.size()) return false;
-    begin_ = at_;
-    const size_t end = std::min(text_.find('\n', at_), text_.size());
-    line_ = text_.substr(at_, end - at_);
-    if (line_.ends_with('\r')) line_.remove_suffix(1);
-    at_ = end + 1;
-    ++number_;
-    return true;
-  }
-  [[nodiscard]] std::string_view line() const { return line_; }
-  [[nodiscard]] size_t number() const { return number_; }
-  [[nodiscard]] size_t begin() const { return begin_; }  // byte at which the line begins
-  [[nodiscard]] bool is_last() const { return at_ >= text_.size(); }
-
- private:
-  std::string_view text_, line_;
-  size_t at_ = 0, begin_ = 0, number_ = 0;
-};
-
 // --- debug_string() ---------------------------------------------------------------------------
 
 class TextReader {
@@ -97,8 +68,10 @@ class TextReader {
         number_ = lines.number();
         begin_ = lines.begin();
         pending_ = line;
-      } else if (!pending_.empty() && IsOpen()) {
+        open_ = OpenIn(line);
+      } else if (!pending_.empty() && open_ > 0) {
         (pending_ += '\n') += line;  // a value that was printed on several lines
+        open_ += OpenIn(line);
       } else {
         return At(lines.number(), fmt::format("no line of {} (expected two blanks and a call, as "
                                               "debug_string() returns them, and nothing else in "
@@ -122,11 +95,12 @@ class TextReader {
     return is_end_ ? CutAt(number_, what) : At(number_, what);
   }
 
-  [[nodiscard]] bool IsOpen() const {
+  // How many brackets more are opened than closed.
+  static int64_t OpenIn(std::string_view line) {
     const auto count = [&](std::string_view brackets) {
-      return std::ranges::count_if(pending_, [&](char c) { return brackets.find(c) < 3; });
+      return std::ranges::count_if(line, [&](char c) { return brackets.find(c) < 3; });
     };
-    return count("([{") > count(")]}");
+    return count("([{") - count(")]}");
   }
 
   Status FlushKernel() {
@@ -172,10 +146,9 @@ class TextReader {
         in == std::string_view::npos || colon < kFile.size()) {
       return Bad("a comment that DebugMode does not write");
     }
-    stack_ = OneFrame(FrameText(text.substr(kFile.size(), colon - kFile.size()),
-                                text.substr(colon + 1, in - colon - 1),
-                                text.substr(in + kIn.size(), code - in - kIn.size()),
-                                text.substr(code + kCode.size())));
+    stack_ = OneFrame(FrameText(
+        text.substr(kFile.size(), colon - kFile.size()), text.substr(colon + 1, in - colon - 1),
+        text.substr(in + kIn.size(), code - in - kIn.size()), text.substr(code + kCode.size())));
     return {};
   }
 
@@ -230,9 +203,9 @@ class TextReader {
     const std::string_view list = text.substr(open + 1, text.size() - open - 2);
     Result<std::vector<Argument>> arguments = ParseArguments(list);
     // A text among the arguments is not quoted and may hold brackets.
-    entry.arguments = arguments ? *std::move(arguments)
-                                : std::vector<Argument>{{{}, {Printed::Kind::kText,
-                                                              std::string(list)}}};
+    entry.arguments = arguments
+                          ? *std::move(arguments)
+                          : std::vector<Argument>{{{}, {Printed::Kind::kText, std::string(list)}}};
     entry.stack = stack_;
     calls_.Add(depth, entry);
     return {};
@@ -242,6 +215,7 @@ class TextReader {
   RunLoss& loss_;
   bool salvage_;
   std::string pending_;  // an entry whose next line is not known yet
+  int64_t open_ = 0;     // brackets in it
   size_t number_ = 0, begin_ = 0;
   bool is_end_ = false;
   std::optional<Entry> kernel_;  // its hashes follow
@@ -284,36 +258,42 @@ class JsonReader {
     std::optional<Printed> log, before, behind;
   };
 
-  static Error Bad(std::string_view what) {
-    return Error(ErrorCode::kCorrupt, std::string(what));
-  }
+  static Error Bad(std::string_view what) { return Error(ErrorCode::kCorrupt, std::string(what)); }
 
   Status ReadDocument(json::Reader& in) {
     if (!in.EnterObject()) return {};
     std::string_view key;
     while (in.NextMember(key)) {
       if (key == "version") {
-        json::Number version;
-        if (!in.ReadNumber(version)) break;
-        const auto* number = std::get_if<int64_t>(&version);
-        if (number == nullptr || *number != 1) {
-          return Error(ErrorCode::kUnsupported, "a version of save_logs() that is not known "
-                                                "(expected 1)");
-        }
+        PL_TRY(ReadVersion(in));
       } else if (key == "logs") {
-        if (!in.EnterArray()) break;
-        while (in.NextElement()) {
-          Record record;
-          PL_TRY(ReadRecord(in, record));
-          if (in.failed()) return {};
-          PL_TRY(Add(record));
-          complete_ = in.offset();
-        }
+        PL_TRY(ReadRecords(in));
       } else {
         in.SkipValue();
       }
     }
     if (!in.failed()) in.ReadEnd();
+    return {};
+  }
+
+  static Status ReadVersion(json::Reader& in) {
+    json::Number version;
+    if (!in.ReadNumber(version)) return {};
+    const auto* number = std::get_if<int64_t>(&version);
+    if (number != nullptr && *number == 1) return {};
+    return Error(ErrorCode::kUnsupported,
+                 "a version of save_logs() that is not known (expected 1)");
+  }
+
+  Status ReadRecords(json::Reader& in) {
+    if (!in.EnterArray()) return {};
+    while (in.NextElement()) {
+      Record record;
+      PL_TRY(ReadRecord(in, record));
+      if (in.failed()) break;
+      PL_TRY(Add(record));
+      complete_ = in.offset();
+    }
     return {};
   }
 
@@ -329,11 +309,16 @@ class JsonReader {
 
   Status ReadRecord(json::Reader& in, Record& record) {
     const std::pair<std::string_view, std::string*> texts[] = {
-        {"type", &record.type},           {"op_name", &record.name},
-        {"kernel_name", &record.name},    {"args_str", &record.arguments},
-        {"kwargs_str", &record.keywords}, {"output_str", &record.output},
-        {"tag", &record.tag},             {"header", &record.header},
-        {"stack_trace", &record.stack},   {"fwd_stack_trace", &record.forward_stack}};
+        {"type", &record.type},
+        {"op_name", &record.name},
+        {"kernel_name", &record.name},
+        {"args_str", &record.arguments},
+        {"kwargs_str", &record.keywords},
+        {"output_str", &record.output},
+        {"tag", &record.tag},
+        {"header", &record.header},
+        {"stack_trace", &record.stack},
+        {"fwd_stack_trace", &record.forward_stack}};
     const std::pair<std::string_view, std::optional<Printed>*> trees[] = {
         {"log", &record.log}, {"pre_hashes", &record.before}, {"post_hashes", &record.behind}};
     if (!in.EnterObject()) return {};
@@ -495,234 +480,6 @@ class JsonReader {
   size_t complete_ = 0;  // end of the last whole call
 };
 
-// --- blocks: dump_tensor_hashes() and torchtitan ------------------------------------------------
-
-class BlockReader {
- public:
-  BlockReader(LoggedCalls& calls, RunLoss& loss, bool of_hashes, bool salvage)
-      : calls_(calls), loss_(loss), of_hashes_(of_hashes), salvage_(salvage) {}
-
-  Status Read(std::string_view text) {
-    Lines lines(text);
-    if (!lines.Next()) return At(1, "an empty file");
-    const std::string_view head = of_hashes_ ? kHashCount : kActivationCount;
-    const auto announced = ParseNatural(lines.line().substr(std::min(head.size(),
-                                                                     lines.line().size())));
-    if (!announced) return At(1, "no number of blocks");
-    Status status;
-    int64_t blocks = 0;
-    while (status && lines.Next()) {
-      number_ = lines.number();
-      if (lines.line().starts_with('[')) {
-        status = Flush();
-        if (!status) break;
-        complete_ = lines.begin();
-        ++blocks;
-        status = Begin(lines.line());
-      } else if (!has_block_) {
-        status = Head(lines.line());
-      } else if (!lines.line().empty()) {
-        status = Member(lines.line());
-      }
-    }
-    if (status && blocks == *announced) status = Flush();
-    if (status && blocks == *announced) return {};
-    const bool is_cut = lines.is_last() || blocks < *announced;
-    if (is_cut && salvage_ && (!status || blocks != *announced)) {
-      loss_.truncated = true;
-      loss_.byte_offset = complete_;
-      return {};
-    }
-    if (!status) return status;
-    return At(lines.number(), fmt::format("{} blocks, but the first line says {}{}", blocks,
-                                          *announced, blocks < *announced ? "; the dump may be cut"
-                                                                          : ""));
-  }
-
- private:
-  struct Block {
-    std::string module, name;
-    bool is_kernel = false, is_backward = false;
-    std::vector<HashedLeaf> inputs, outputs;
-    std::optional<TensorRecord> result;
-    Frames stack;
-  };
-
-  [[nodiscard]] Error Bad(std::string_view what) const { return At(number_, what); }
-
-  // "Excluded ops dispatched: t, view", the rule below.
-  Status Head(std::string_view line) {
-    constexpr std::string_view kExcluded = "Excluded ops dispatched: ";
-    if (line.starts_with(kExcluded)) {
-      const std::string_view list = line.substr(kExcluded.size());
-      loss_.unseen.push_back(fmt::format(
-          "operators that torchtitan leaves out, and so does the dump: {}; nor has it tensors of "
-          "less than its least size",
-          list));
-      return {};
-    }
-    if (line.empty() || line.find_first_not_of('=') == std::string_view::npos) return {};
-    return Bad(fmt::format("no line of {}", of_hashes_ ? kOfHashes : kOfActivations));
-  }
-
-  // "[layers.0.wq/op_3_aten::mm]"
-  Status Begin(std::string_view line) {
-    constexpr std::string_view kOp = "/op_";
-    const size_t at = line.rfind(kOp);
-    const size_t digits = at == std::string_view::npos ? at : at + kOp.size();
-    const size_t end = digits == std::string_view::npos ? digits : line.find('_', digits);
-    if (end == std::string_view::npos || !IsDigits(line.substr(digits, end - digits)) ||
-        !line.ends_with(']')) {
-      return Bad("no block (expected [MODULE/op_NUMBER_OPERATOR])");
-    }
-    block_ = {};
-    has_block_ = true;
-    block_.module = line.substr(1, at - 1);
-    block_.name = line.substr(end + 1, line.size() - end - 2);
-    return {};
-  }
-
-  Status Member(std::string_view line) {
-    const size_t colon = line.find(':');
-    if (!line.starts_with("  ") || colon == std::string_view::npos) {
-      return Bad(fmt::format("no line of {}", of_hashes_ ? kOfHashes : kOfActivations));
-    }
-    const std::string_view key = line.substr(2, colon - 2), value = Trimmed(line.substr(colon + 1));
-    if (key == "Call type") {
-      block_.is_kernel = value == "triton kernel";
-    } else if (key == "Phase") {
-      block_.is_backward = value == "backward";
-    } else if (key == "Location") {
-      const size_t last = value.rfind(':');
-      block_.stack = OneFrame(fmt::format("File {}, line {}", value.substr(0, last),
-                                          last == std::string_view::npos ? "?"
-                                                                         : value.substr(last + 1)));
-    } else if (key == "Input hashes" || key == "Output hashes" || key == "Output hash") {
-      std::vector<HashedLeaf>& leaves = key == "Input hashes" ? block_.inputs : block_.outputs;
-      return of_hashes_ ? NamedLeaves(value, key == "Input hashes", leaves)
-                        : PlainLeaves(value, key == "Input hashes", leaves);
-    } else if (key == "Shape") {
-      return ShapeLine(value);
-    } else if (Statistic* statistic = StatisticOf(key); statistic != nullptr) {
-      const auto number = ParseReal(value);
-      if (!number) return Bad(fmt::format("{} is no number", value));
-      *statistic = *number;
-    } else if (key == "L1 norm" && block_.outputs.empty()) {
-      // Older releases: the number that is the hash in newer ones.
-      block_.outputs.push_back({"0", {Printed::Kind::kWord, std::string(value)}});
-    }
-    return {};
-  }
-
-  Statistic* StatisticOf(std::string_view key) {
-    if (key != "L2 norm" && key != "Min" && key != "Max" && key != "Mean") return nullptr;
-    if (!block_.result) block_.result = NewTensor();
-    TensorRecord& result = *block_.result;
-    return key == "L2 norm" ? &result.norm
-           : key == "Min"   ? &result.min
-           : key == "Max"   ? &result.max
-                            : &result.mean;
-  }
-
-  // "torch.Size([2, 8]), Dtype: torch.float32"
-  Status ShapeLine(std::string_view value) {
-    constexpr std::string_view kSize = "torch.Size([", kType = "]), Dtype: ";
-    const size_t end = value.find(kType);
-    if (!value.starts_with(kSize) || end == std::string_view::npos) return Bad("no shape and type");
-    TensorRecord result = NewTensor(value.substr(end + kType.size()));
-    const std::string_view sizes = value.substr(kSize.size(), end - kSize.size());
-    for (const std::string_view part : SplitAt(sizes, ',')) {
-      if (sizes.empty()) break;
-      const auto size = ParseNatural(Trimmed(part, " "));
-      if (!size) return Bad(fmt::format("{} is no shape", value));
-      result.shape.push_back(*size);
-    }
-    if (!ElementCount(result.shape)) return Bad(fmt::format("{} is no shape", value));
-    block_.result = std::move(result);
-    return {};
-  }
-
-  // "1.5e+00, 2.5e+00"; of a result that is one hash of all its tensors, as the statistics are of
-  // the first large one.
-  Status PlainLeaves(std::string_view value, bool are_inputs, std::vector<HashedLeaf>& leaves) {
-    leaves.clear();
-    if (!are_inputs) {
-      leaves.push_back({"0", {Printed::Kind::kWord, std::string(value)}});
-      if (value.find(", ") != std::string_view::npos) {
-        PL_TRY_ASSIGN(Printed tree, ParsePrinted(fmt::format("({})", value)));
-        leaves.front().hash = std::move(tree);
-      }
-      return {};
-    }
-    Result<Printed> tree = ParsePrinted(fmt::format("[{}]", value));
-    if (!tree) return Bad(tree.error().message());
-    for (size_t i = 0; i < tree->items.size(); ++i) {
-      leaves.push_back({std::to_string(i), std::move(tree->items[i])});
-    }
-    return {};
-  }
-
-  // "[0][1]=1.5, [1]['value']=[1.5, 7], <root>=2.5": paths of a tree, and JSON.
-  Status NamedLeaves(std::string_view value, bool are_inputs, std::vector<HashedLeaf>& leaves) {
-    leaves.clear();
-    while (!value.empty()) {
-      const size_t equals = value.find('=');
-      if (equals == std::string_view::npos) return Bad("a hash without its place");
-      const std::string_view path = value.substr(0, equals);
-      value.remove_prefix(equals + 1);
-      json::Reader in(value);
-      if (!in.SkipValue()) return Bad(fmt::format("the hash of {}: {}", path, in.error().message()));
-      std::string text(value.substr(0, in.offset()));
-      value.remove_prefix(in.offset());
-      if (!value.empty() && !value.starts_with(", ")) return Bad("no comma between hashes");
-      value.remove_prefix(std::min<size_t>(2, value.size()));
-      // JSON has no word for these.
-      const auto word = [&](std::string_view json, std::string_view python) {
-        if (text == json) text = python;
-      };
-      word("\"NaN\"", "nan");
-      word("\"Infinity\"", "inf");
-      word("\"-Infinity\"", "-inf");
-      Result<Printed> hash = ParsePrinted(text);
-      if (!hash) return Bad(hash.error().message());
-      leaves.push_back({PartOf(path, are_inputs), *std::move(hash)});
-    }
-    return {};
-  }
-
-  // "1.0" of "[0][1][0]" and "value" of "[1]['value']" among the arguments; "0" of "<root>".
-  static std::string PartOf(std::string_view path, bool are_inputs) {
-    if (path == "<root>") return "0";
-    std::string part;
-    const bool is_tree = are_inputs && (path.starts_with("[0]") || path.starts_with("[1]"));
-    if (is_tree) path.remove_prefix(3);
-    for (const char c : path) {
-      if (c == '[') {
-        if (!part.empty()) part += '.';
-      } else if (c != ']' && c != '\'') {
-        part += c;
-      }
-    }
-    return part;
-  }
-
-  Status Flush() {
-    if (!has_block_) return {};
-    has_block_ = false;
-    calls_.AddLeaves(block_.module, block_.is_backward, block_.name, block_.is_kernel,
-                     block_.inputs, block_.outputs, block_.result ? &*block_.result : nullptr,
-                     block_.stack);
-    return {};
-  }
-
-  LoggedCalls& calls_;
-  RunLoss& loss_;
-  bool of_hashes_, salvage_;
-  bool has_block_ = false;
-  Block block_;
-  size_t number_ = 1, complete_ = 0;
-};
-
 bool IsTextLine(std::string_view line) {
   if (!line.starts_with("  ")) return false;
   line = Trimmed(line);
@@ -766,11 +523,11 @@ Result<LogFile> ParseLog(std::string_view text, LogForm form, bool salvage,
       calls.Finish(kOfLog, "");
       break;
     case LogForm::kHashes:
-      PL_TRY(BlockReader(calls, log.loss, /*of_hashes=*/true, salvage).Read(text));
+      PL_TRY(ReadBlocks(text, salvage, calls, log.loss));
       calls.Finish(kOfHashes, "");
       break;
     case LogForm::kActivations:
-      PL_TRY(BlockReader(calls, log.loss, /*of_hashes=*/false, salvage).Read(text));
+      PL_TRY(ReadBlocks(text, salvage, calls, log.loss));
       calls.Finish(kOfActivations, " of seven digits");
       break;
   }
@@ -780,9 +537,9 @@ Result<LogFile> ParseLog(std::string_view text, LogForm form, bool salvage,
 Result<LogFile> ReadLog(const std::string& path, bool salvage, const dump_json::KeepEntry& keep) {
   PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
   if (facts.is_link) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: a symbolic link (expected a file). Name the file it points to.",
-                             path));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a symbolic link (expected a file). Name the file it points to.", path));
   }
   const std::optional<LogForm> form = FormOfLog(path);
   if (!form) return Error(ErrorCode::kInvalidArgument, fmt::format("{}: no {}", path, kOfLog));

@@ -128,8 +128,10 @@ std::string LoggedCalls::ModuleCall(std::string_view path, bool is_backward) {
   std::string name = fmt::format("Module.{}.{}.0", path, is_backward ? "backward" : "forward");
   if (module_calls_.contains(name)) return name;
   const size_t dot = path.rfind('.');
+  const bool is_inside =
+      dot != std::string_view::npos && std::ranges::count(path, '.') <= kMostNested;
   const std::string parent =
-      dot == std::string_view::npos ? std::string() : ModuleCall(path.substr(0, dot), is_backward);
+      is_inside ? ModuleCall(path.substr(0, dot), is_backward) : std::string();
   module_calls_.emplace(name, parent);
   Keep({name, is_backward ? CallKind::kBackward : CallKind::kForward, {}}, parent, {});
   return name;
@@ -233,8 +235,8 @@ void LoggedCalls::AddInputs(const Entry& entry, Call& call) {
       const Printed* const hash = is_apart ? nullptr : ItemOf(by_place, list.size());
       list.push_back(ValueOf(argument.value, hash, tree != nullptr && !is_apart));
     } else {
-      const Printed* const hash = by_keyword == nullptr ? nullptr
-                                                        : by_keyword->Find(argument.keyword);
+      const Printed* const hash =
+          by_keyword == nullptr ? nullptr : by_keyword->Find(argument.keyword);
       keywords.emplace_back(argument.keyword, ValueOf(argument.value, hash, tree != nullptr));
     }
   }
@@ -245,6 +247,7 @@ void LoggedCalls::AddInputs(const Entry& entry, Call& call) {
 
 void LoggedCalls::AddKernelTensors(const Entry& entry, Call& call) {
   ValueMap inputs, outputs;
+  hashed_inputs_ += entry.input_hash ? 1 : 0;
   for (const auto& [keyword, value] : entry.arguments) {
     const Printed* const before = entry.input_hash ? entry.input_hash->Find(keyword) : nullptr;
     const Printed* const behind = entry.hash ? entry.hash->Find(keyword) : nullptr;
@@ -263,8 +266,8 @@ void LoggedCalls::AddOutput(const Entry& entry, Call& call) {
   if (!entry.output) {
     if (HasHash(hash)) {
       Value tree = HashTree(*hash);
-      call.members.emplace_back("output", hash->is_sequence() ? std::move(tree)
-                                                              : Value(ValueList{std::move(tree)}));
+      call.members.emplace_back(
+          "output", hash->is_sequence() ? std::move(tree) : Value(ValueList{std::move(tree)}));
     } else if (IsInPlace(entry.name)) {
       if (in_place_++ == 0) first_in_place_ = entry.name;
     }
@@ -280,7 +283,6 @@ void LoggedCalls::AddOutput(const Entry& entry, Call& call) {
 void LoggedCalls::Add(int64_t depth, const Entry& entry) {
   while (!modules_.empty() && modules_.back().depth >= depth) modules_.pop_back();
   Call call{NextName(BaseName(entry.name, entry.is_kernel)), CallKind::kForward, {}};
-  ++calls_;
   if (entry.is_kernel) {
     AddKernelTensors(entry, call);
   } else {
@@ -295,32 +297,30 @@ void LoggedCalls::Add(int64_t depth, const Entry& entry) {
   Keep(std::move(call), modules_.empty() ? std::string_view() : modules_.back().name, entry.stack);
 }
 
-void LoggedCalls::AddLeaves(std::string_view module, bool is_backward, std::string_view name,
-                            bool is_kernel, const std::vector<HashedLeaf>& inputs,
-                            const std::vector<HashedLeaf>& outputs, const TensorRecord* result,
-                            const Frames& stack) {
+void LoggedCalls::AddLeaves(std::string_view member, const std::vector<HashedLeaf>& leaves,
+                            const std::optional<TensorRecord>& known, Call& call) {
+  ValueMap values;
+  for (const HashedLeaf& leaf : leaves) {
+    TensorRecord record = known ? *known : NewTensor();
+    SetDigest(leaf.hash, record);
+    values.emplace_back(leaf.part, std::move(record));
+  }
+  if (values.empty() && known) values.emplace_back("0", *known);
+  if (!values.empty()) call.members.emplace_back(member, std::move(values));
+}
+
+void LoggedCalls::Add(const HashBlock& block) {
   // torchtitan writes the operator's name alone.
-  const bool is_bare = !is_kernel && name.find("::") == std::string_view::npos;
-  const std::string base = is_bare ? fmt::format("Aten.{}", name) : BaseName(name, is_kernel);
-  const std::string parent = ModuleCall(module, is_backward);
+  const bool is_bare = !block.is_kernel && block.name.find("::") == std::string::npos;
+  const std::string base =
+      is_bare ? fmt::format("Aten.{}", block.name) : BaseName(block.name, block.is_kernel);
+  const std::string parent = ModuleCall(block.module, block.is_backward);
   Call call{NextName(base), CallKind::kForward, {}};
-  ++calls_;
-  if (is_kernel && kernels_++ == 0) first_kernel_ = name;
-  hashed_inputs_ += inputs.empty() ? 0 : 1;
-  const auto add = [&](std::string_view member, const std::vector<HashedLeaf>& leaves,
-                       const TensorRecord* known) {
-    ValueMap values;
-    for (const HashedLeaf& leaf : leaves) {
-      TensorRecord record = known != nullptr ? *known : NewTensor();
-      SetDigest(leaf.hash, record);
-      values.emplace_back(leaf.part, std::move(record));
-    }
-    if (values.empty() && known != nullptr) values.emplace_back("0", *known);
-    if (!values.empty()) call.members.emplace_back(member, std::move(values));
-  };
-  add("input_args", inputs, nullptr);
-  add("output", outputs, result);
-  Keep(std::move(call), parent, stack);
+  if (block.is_kernel && kernels_++ == 0) first_kernel_ = block.name;
+  hashed_inputs_ += block.inputs.empty() ? 0 : 1;
+  AddLeaves("input_args", block.inputs, {}, call);
+  AddLeaves("output", block.outputs, block.result, call);
+  Keep(std::move(call), parent, block.stack);
 }
 
 // --- the end ----------------------------------------------------------------------------------

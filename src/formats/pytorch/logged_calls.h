@@ -34,10 +34,19 @@ struct Entry {
   Frames stack = {};
 };
 
-// A tensor of a dump that gives hashes alone: "input.0", "output.1", and its hash.
+// A tensor of a dump that gives hashes alone, by its place: "0", "1.2" or "value".
 struct HashedLeaf {
   std::string part;
   Printed hash;
+};
+// A call in such a dump.
+struct HashBlock {
+  std::string module;  // its path; "<none>": none
+  std::string name;    // "aten::mm", "mm" of torchtitan, or that of a kernel
+  bool is_kernel = false, is_backward = false;
+  std::vector<HashedLeaf> inputs, outputs;
+  std::optional<TensorRecord> result;  // what is known besides the hashes; gets those of `outputs`
+  Frames stack;
 };
 
 // Collects the calls of one log, in its order. Single-threaded; `keep` and `out` outlive it.
@@ -48,11 +57,7 @@ class LoggedCalls {
   // A module is entered: calls at a greater depth that follow are inside of it.
   void EnterModule(int64_t depth, std::string_view path);
   void Add(int64_t depth, const Entry& entry);
-  // Of a dump that gives the path of the module, or none, and its leaves. `result`: what it knows
-  // of the result besides, which gets the hashes of the outputs.
-  void AddLeaves(std::string_view module, bool is_backward, std::string_view name, bool is_kernel,
-                 const std::vector<HashedLeaf>& inputs, const std::vector<HashedLeaf>& outputs,
-                 const TensorRecord* result, const Frames& stack);
+  void Add(const HashBlock& block);
   // A call that has no hash of its own: of a function above the dispatcher.
   void SkipFunction() { ++functions_; }
   // A line about tensors that are spread over ranks.
@@ -78,15 +83,18 @@ class LoggedCalls {
   void AddInputs(const Entry& entry, Call& call);
   void AddKernelTensors(const Entry& entry, Call& call);
   void AddOutput(const Entry& entry, Call& call);
+  void AddLeaves(std::string_view member, const std::vector<HashedLeaf>& leaves,
+                 const std::optional<TensorRecord>& known, Call& call);
   void NoteUnseen();
 
   const dump_json::KeepEntry& keep_;
   LogFile& out_;
   std::vector<OpenModule> modules_;  // around what comes next
   std::unordered_map<std::string, uint64_t> numbers_;
-  std::map<std::string, std::string, std::less<>> module_calls_;  // of AddLeaves(), by path
+  std::map<std::string, std::string, std::less<>>
+      module_calls_;  // of blocks, and what is around them
   std::set<std::string, std::less<>> hash_kinds_;
-  uint64_t digests_ = 0, hashed_inputs_ = 0, calls_ = 0;
+  uint64_t digests_ = 0, hashed_inputs_ = 0;
   uint64_t functions_ = 0, redistributed_ = 0, kernels_ = 0, spread_ = 0, in_place_ = 0;
   std::string first_kernel_, first_in_place_;
 };
