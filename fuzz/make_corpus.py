@@ -229,6 +229,23 @@ def csv() -> Seeds:
     }
 
 
+def debug_mode_log() -> Seeds:
+    """The first byte chooses the form: 0 text, 1 JSON, 2 hashes, 3 torchtitan."""
+    data = ROOT / "tests" / "data" / "debug_mode"
+
+    def start(name: str, lines: int) -> bytes:
+        return b"".join((data / name).read_bytes().splitlines(keepends=True)[:lines])
+
+    return {
+        "text": b"\0" + start("sound.log", 12), "kernels": b"\0" + start("kernels.log", 14),
+        "functions": b"\0" + start("functions.log", 20),
+        "dtensors": b"\0" + start("dtensors.log", 9),
+        "json": b"\1" + (data / "kernels.json").read_bytes(),
+        "hashes": b"\2" + start("sound_hashes.txt", 16).replace(b"ops: 154", b"ops: 2"),
+        "torchtitan": b"\3" + start("rank_0_activations.log", 13).replace(b"ons: 62", b"ons: 1"),
+    }
+
+
 def journal() -> Seeds:
     """A header record, an entry and a loss, each with the checksum of its kind and payload."""
     def crc32c(data: bytes) -> int:
@@ -499,7 +516,8 @@ def vis_database(names: list[str], colors: dict[str, object]) -> bytes:
 CORPUS = {
     "acl_dump": acl_dump, "atb_bin": atb_bin, "device_dump": device_dump,
     "graph_dump": graph_dump,
-    "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
+    "check_rules": check_rules, "compare": compare, "csv": csv,
+    "debug_mode_log": debug_mode_log, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings,
     "mindspore_ckpt": mindspore_ckpt, "npy": npy,
     "packed_value": packed_value, "precheck_plan": precheck_plan, "safetensors": safetensors,

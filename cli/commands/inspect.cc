@@ -75,6 +75,7 @@ void PrintLosses(const DumpFacts& facts) {
   }
   if (loss.unfinished) PrintFact("unfinished recording: run plumb recover");
   for (const std::string& error : loss.side_files) PrintFact(error);
+  for (const std::string& sentence : loss.unseen) PrintFact(sentence);
   for (const std::string& name : facts.missing_files) PrintFact("no " + name);
 }
 
@@ -220,6 +221,7 @@ void AddDump(const DumpFacts& facts, Document& out) {
   out.Number("recorder_losses", facts.loss.recorder_drops);
   out.Truth("unfinished", facts.loss.unfinished);
   out.Texts("damaged_files", facts.loss.side_files);
+  out.Texts("unseen", facts.loss.unseen);
   out.Key("journal");
   if (facts.journal) {
     AddJournal(*facts.journal, out);

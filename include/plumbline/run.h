@@ -34,6 +34,9 @@ struct RunHeader {
   // A dump of MindSpore's static graphs: calls are kernels, named {scope}.{type}.{number}.forward.
   bool of_graphs = false;
   bool is_merged = false;  // calls are those of several parallel ranks, folded into one
+  // Of a log of torch's DebugMode or torchtitan (docs/formats/debug_mode_log.md): what it is, in
+  // words, and what its digests are ("norm", "hash_tensor"), which are no checksums. Empty: none.
+  std::string log_form = {}, digest_kind = {};
 
   // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
   [[nodiscard]] bool holds_saves() const { return level == "debug"; }
@@ -49,6 +52,8 @@ struct RunLoss {
   bool ended_early = false;       // of recorder_drops: one, as the process was killed
   bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
   std::vector<std::string> side_files;  // errors of files beside it that could not be read
+  // What the recorder cannot see and says so: no damage. One sentence each.
+  std::vector<std::string> unseen = {};
 };
 
 struct OpenOptions {
@@ -66,9 +71,10 @@ class Run {
  public:
   // `path` is a dump.json or debug.json, a rank directory, or a step or dump directory that holds
   // exactly one rank; a debug.json counts where there is no dump.json; or a static-graph dump of
-  // one rank and step (docs/reference/graph-dumps.md). kNotFound, kInvalidArgument
-  // (several ranks: the message lists them), kCorrupt (truncated or not JSON: the message has the
-  // byte offset), kIo.
+  // one rank and step (docs/reference/graph-dumps.md); or a log of torch's DebugMode or torchtitan
+  // (docs/formats/debug_mode_log.md). kNotFound, kInvalidArgument (several ranks: the message lists
+  // them), kCorrupt (truncated or not JSON: the message has the byte offset, of a log the line),
+  // kIo.
   static Result<Run> Open(const std::string& path, const OpenOptions& options = {});
 
   [[nodiscard]] const RunHeader& header() const;
@@ -96,6 +102,7 @@ class Run {
   struct Impl;
   explicit Run(std::unique_ptr<Impl> impl);
   static Result<Run> OpenGraph(const std::string& path, const OpenOptions& options);
+  static Result<Run> OpenLog(const std::string& path, const OpenOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -211,6 +211,9 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
   for (const std::string& error : loss.side_files) {
     comparison.warnings.push_back(report::DamageWarning(error));
   }
+  for (const std::string& sentence : loss.unseen) {
+    comparison.warnings.push_back(fmt::format("{}: {}", run.dump_json_path(), sentence));
+  }
   if (comparison.mode != CompareMode::kTensor) return;
   std::string note = load::NoteOnTensorDirectory(run);
   if (!note.empty()) comparison.warnings.push_back(std::move(note));

@@ -219,8 +219,37 @@ std::string SearchAdvice(std::string_view task, const PairingSide& side) {
 
 }  // namespace
 
+namespace {
+
+// Hashes of logs stand against hashes that were taken in the same way, and no checksums.
+Status CheckLogs(const Run& target, const Run& golden) {
+  for (const Run* run : {&target, &golden}) {
+    if (run->header().log_form.empty() || !run->header().digest_kind.empty()) continue;
+    return TaskError(*run,
+                     fmt::format("{} without hashes (expected what it holds within "
+                                 "DebugMode.log_tensor_hashes()): there is nothing to compare",
+                                 run->header().log_form));
+  }
+  const auto name = [](const std::string& text) {
+    return text.empty() ? std::string_view("a recording") : std::string_view(text);
+  };
+  if (target.header().log_form != golden.header().log_form) {
+    return TaskError(target, fmt::format("{}, but {} is {}. Compare two of one form.",
+                                         name(target.header().log_form), golden.dump_json_path(),
+                                         name(golden.header().log_form)));
+  }
+  if (target.header().digest_kind == golden.header().digest_kind) return {};
+  return TaskError(target, fmt::format("its hashes are {}, but those of {} are {}. Log both sides "
+                                       "with the same hash_fn.",
+                                       target.header().digest_kind, golden.dump_json_path(),
+                                       golden.header().digest_kind));
+}
+
+}  // namespace
+
 Result<CompareMode> ModeOf(const PairingSide& target, const PairingSide& golden,
                            bool has_data_mapping) {
+  PL_TRY(CheckLogs(target.run, golden.run));
   for (const PairingSide* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");

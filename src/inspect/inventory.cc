@@ -22,6 +22,7 @@
 #include "formats/acl/acl_types.h"
 #include "formats/array/npy.h"
 #include "formats/json/dump_json.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "formats/pytorch/torch_pt.h"
 #include "kernels/tensor_scan.h"
 #include "load/atb_dump.h"
@@ -143,20 +144,41 @@ std::string DialectOf(const std::string& directory, const DumpFacts& facts) {
   return grouped && facts.stacks > 0 ? "1.2.2" : "unknown";
 }
 
+// Counts what the entries hold.
+void CountEntries(const std::vector<Call>& calls, DumpFacts& facts,
+                  std::unordered_set<std::string>& named) {
+  facts.entries = calls.size();
+  for (const Call& call : calls) {
+    ++facts.kinds[static_cast<size_t>(call.kind)];
+    for (const auto& [key, value] : call.members) CountTensors(value, facts, named);
+    if (HasBadValue(call)) ++facts.bad_entries;
+  }
+}
+
+Result<DumpFacts> ReadLogFacts(const std::string& path) {
+  DumpFacts facts;
+  facts.path = path;
+  PL_TRY_ASSIGN(const debug_mode::LogFile log, debug_mode::ReadLog(path, /*salvage=*/true));
+  facts.header = log.header;
+  facts.loss = log.loss;
+  facts.dialect = log.header.log_form;
+  std::unordered_set<std::string> named;
+  CountEntries(log.calls, facts, named);
+  facts.stacks = log.stacks.size();
+  facts.parents = log.tree.rows.size();
+  return facts;
+}
+
 Result<DumpFacts> ReadDumpFacts(const std::string& path) {
+  if (debug_mode::FormOfLog(path)) return ReadLogFacts(path);
   DumpFacts facts;
   facts.path = path;
   const std::string directory(DirectoryOf(path));
   PL_TRY_ASSIGN(const dump_json::DumpFile file, dump_json::ReadDump(path, /*salvage=*/true));
   facts.header = file.header;
   facts.loss = file.loss;
-  facts.entries = file.calls.size();
   std::unordered_set<std::string> named;
-  for (const Call& call : file.calls) {
-    ++facts.kinds[static_cast<size_t>(call.kind)];
-    for (const auto& [key, value] : call.members) CountTensors(value, facts, named);
-    if (HasBadValue(call)) ++facts.bad_entries;
-  }
+  CountEntries(file.calls, facts, named);
   const load::RecordingState state = load::StateOf(directory, BaseName(path));
   facts.loss.recorder_drops = state.losses;
   facts.loss.ended_early = state.ended_early;
@@ -261,7 +283,7 @@ Status AddFile(const std::string& path, Inventory& inventory) {
   } else if (name.starts_with(run_files::kJournal)) {
     PL_TRY_ASSIGN(JournalFacts facts, ReadJournalFacts(path));
     inventory.journals.push_back(std::move(facts));
-  } else if (name.ends_with(".json")) {
+  } else if (name.ends_with(".json") || debug_mode::FormOfLog(path)) {
     PL_TRY_ASSIGN(DumpFacts facts, ReadDumpFacts(path));
     inventory.dumps.push_back(std::move(facts));
   } else if (const auto dump_name = load::DumpNameOf(path)) {

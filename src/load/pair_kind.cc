@@ -1,6 +1,7 @@
 #include "load/pair_kind.h"
 
 #include "formats/hdf5/hdf5_dump.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "load/atb_dump.h"
 #include "load/checkpoint.h"
 #include "load/detect.h"
@@ -13,6 +14,7 @@
 namespace plumbline::load {
 
 PairKind KindOfPair(const std::string& target, const std::string& golden, bool has_data_mapping) {
+  if (debug_mode::FormOfLog(target) || debug_mode::FormOfLog(golden)) return PairKind::kRecording;
   if (load::IsMixedDump(target) && load::IsMixedDump(golden)) return PairKind::kMixed;
   if (load::IsAtbDump(target) && load::IsAtbDump(golden)) return PairKind::kAtb;
   if (hdf5::IsHdf5(target) || hdf5::IsHdf5(golden)) return PairKind::kHdf5;

@@ -9,6 +9,7 @@
 
 #include "base/file/file.h"
 #include "base/text/text_parts.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
 #include "record/run_files.h"
@@ -113,10 +114,12 @@ Error NoRank(const std::string& path) {
                            path));
 }
 
-// The rank that `path` itself is: its directory or its dump.json. Nothing: it is something else.
+// The rank that `path` itself is: its directory or its dump.json, or a log. Nothing: it is
+// something else.
 std::optional<RankDirectory> SoleRank(const std::string& path) {
   const bool is_file = KindOf(path) == PathKind::kFile;
   const std::string_view base = BaseName(path);
+  if (is_file && debug_mode::FormOfLog(path)) return RankDirectory{path, std::string(base), 0};
   if (is_file && base != run_files::kDumpJson && base != run_files::kDebugJson) return std::nullopt;
   const std::string directory = is_file ? std::string(DirectoryOf(path)) : path;
   const auto holds = [&](std::string_view name) {

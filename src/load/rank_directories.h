@@ -63,9 +63,10 @@ struct RankPairs {
 
 // Pairs by number. A step directory that holds a dump.json and no ranks is its only rank, 0. A rank
 // or step of one side alone is a pair without partner. Two paths that are
-// one rank each (directories or dump.json) are a pair; no filter may be given then. kNotFound when
-// a side has no rank, or the filter leaves nothing; kInvalidArgument when one side is a step
-// directory and the other a dump directory with steps; errors of ListRankDirectories().
+// one rank each (directories, dump.json or logs of DebugMode) are a pair; no filter may be given
+// then. kNotFound when a side has no rank, or the filter leaves nothing; kInvalidArgument when one
+// side is a step directory and the other a dump directory with steps; errors of
+// ListRankDirectories().
 Result<RankPairs> FindRankPairs(const std::string& target, const std::string& golden,
                                 const RankFilter& filter);
 

@@ -16,6 +16,7 @@
 #include "formats/acl/acl_dump.h"
 #include "formats/acl/acl_file_name.h"
 #include "formats/json/dump_json.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "load/derived_tensor.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
@@ -126,6 +127,7 @@ struct Run::Impl {
   std::once_flag stacks_read;
 
   void ReadStacks();
+  void TakeStacks(dump_json::StackTable table);
   [[nodiscard]] std::optional<size_t> TreeRow(std::string_view name) const;
 };
 
@@ -166,17 +168,21 @@ void Run::Impl::ReadStacks() {
     if (stack_path.empty()) return;
     dump_json::StackTable table;
     ReadSideFile(stack_path, dump_json::ReadStack, table, dump.loss);
-    stacks.resize(tree.rows.size());
-    // Nearly all names stand in both files: they are kept once.
-    for (auto& row : table) {
-      if (const auto at = TreeRow(row.first)) {
-        stacks[*at] = std::move(row.second);
-      } else {
-        other_stacks.push_back(std::move(row));
-      }
-    }
-    other_index = IndexByName(other_stacks, other_stacks.size());
+    TakeStacks(std::move(table));
   });
+}
+
+// Nearly all names stand in both tables: they are kept once.
+void Run::Impl::TakeStacks(dump_json::StackTable table) {
+  stacks.resize(tree.rows.size());
+  for (auto& row : table) {
+    if (const auto at = TreeRow(row.first)) {
+      stacks[*at] = std::move(row.second);
+    } else {
+      other_stacks.push_back(std::move(row));
+    }
+  }
+  other_index = IndexByName(other_stacks, other_stacks.size());
 }
 
 std::optional<size_t> Run::Impl::TreeRow(std::string_view name) const {
@@ -238,8 +244,20 @@ Result<Run> Run::OpenGraph(const std::string& path, const OpenOptions& options) 
   return Run(std::move(impl));
 }
 
+Result<Run> Run::OpenLog(const std::string& path, const OpenOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  PL_TRY_ASSIGN(debug_mode::LogFile log, debug_mode::ReadLog(path, options.salvage, options.keep));
+  impl->dump_json_path = path;
+  impl->dump = {std::move(log.header), std::move(log.calls), std::move(log.loss)};
+  impl->tree = std::move(log.tree);
+  impl->tree_index = IndexByName(impl->tree, impl->tree.rows.size());
+  impl->TakeStacks(std::move(log.stacks));
+  return Run(std::move(impl));
+}
+
 Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   if (load::IsGraphDump(path)) return OpenGraph(path, options);
+  if (debug_mode::FormOfLog(path)) return OpenLog(path, options);
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->dump_json_path, load::ResolveDumpJson(path));
   PL_TRY_ASSIGN(impl->dump,

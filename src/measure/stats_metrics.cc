@@ -110,6 +110,18 @@ bool AreXorDigests(std::span<const ComparedRow> rows) {
       rows, [&](const ComparedRow& row) { return is_xor(row.target) || is_xor(row.golden); });
 }
 
+bool AreLoggedHashes(std::span<const ComparedRow> rows) {
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
+  const auto is_logged = [&](const Slot<Item>& item) {
+    if (!item || !item->has_recorded_digest) return false;
+    std::string_view digest = item->digest;
+    if (digest.starts_with("0x")) digest.remove_prefix(2);
+    return digest.find_first_not_of(kDigits) != std::string_view::npos;
+  };
+  return std::ranges::any_of(
+      rows, [&](const ComparedRow& row) { return is_logged(row.target) || is_logged(row.golden); });
+}
+
 bool MayLackMean(const Item& item) {
   const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
   if (!dtype) return false;

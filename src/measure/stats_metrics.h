@@ -42,6 +42,10 @@ std::string ChoiceText(const StatisticChoice& choice);
 // have equal ones: equal words cancel in pairs.
 bool AreXorDigests(std::span<const ComparedRow> rows);
 
+// Whether some are no checksums in hexadecimal digits, but what a log of torch's DebugMode says of
+// a tensor (docs/formats/debug_mode_log.md), its norm for example: many tensors have the same.
+bool AreLoggedHashes(std::span<const ComparedRow> rows);
+
 // Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
 // 1.2.2 the norm for complex numbers.
 bool MayLackMean(const Item& item);

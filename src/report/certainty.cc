@@ -46,15 +46,29 @@ std::string PercentText(double ratio) {
 
 }  // namespace
 
-Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit) {
-  Certainty certainty = CertaintyOfMode(mode, of_xor);
+namespace {
+
+Certainty LimitedBy(const DetectionLimit& limit, Certainty certainty) {
   if (!limit.lacks_last_update) return certainty;
   if (certainty.level == kLevelOfAll) certainty.level = "medium";
   certainty.text += "; what the optimizer made of the last gradients was not recorded";
   return certainty;
 }
 
+}  // namespace
+
+Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit) {
+  return LimitedBy(limit, CertaintyOfMode(mode, of_xor));
+}
+
 Certainty CertaintyOf(const Comparison& comparison) {
+  if (comparison.mode == CompareMode::kDigest && measure::AreLoggedHashes(comparison.rows)) {
+    return LimitedBy(
+        comparison.limit,
+        {"low",
+         "only the hashes of a log were compared: other contents may have the same, as "
+         "elements in another order or of other signs have the same norm"});
+  }
   const bool of_xor =
       comparison.mode == CompareMode::kDigest && measure::AreXorDigests(comparison.rows);
   return CertaintyOf(comparison.mode, of_xor, comparison.limit);

@@ -19,9 +19,10 @@ namespace {
 constexpr std::string_view kGradients = ".parameters_grad";
 constexpr std::string_view kCollection = "Apis_Between_Modules";
 
-constexpr std::array<std::string_view, 12> kApiPrefixes = {
-    "Tensor.",    "Torch.", "Functional.",     "NPU.",      "VF.", "Distributed.", "Aten.", "Mint.",
-    "Primitive.", "Jit.",   "MintFunctional.", "MindSpeed."};
+constexpr std::array<std::string_view, 13> kApiPrefixes = {
+    "Tensor.",         "Torch.",     "Functional.", "NPU.",       "VF.",
+    "Distributed.",    "Aten.",      "Mint.",       "Primitive.", "Jit.",
+    "MintFunctional.", "MindSpeed.", "Triton."};
 
 // Names and parents of construct.json, looked up while the tree is built.
 using Parents = std::unordered_map<std::string_view, std::string_view>;

@@ -13,6 +13,7 @@
 #include "base/process/parallel.h"
 #include "base/text/text_hash.h"
 #include "formats/json/dump_json.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "measure/compared_row.h"
 #include "record/run_files.h"
 #include "tree/call_twin.h"
@@ -45,7 +46,7 @@ TreeSource SourceOf(const Comparison& comparison, bool of_target) {
     return measure::NameOn(comparison.calls[i], of_target);
   };
   TreeSource source;
-  source.directory = DirectoryOf(of_target ? comparison.target_path : comparison.golden_path);
+  source.directory = PlaceOfModules(of_target ? comparison.target_path : comparison.golden_path);
   source.calls = [=, count = comparison.calls.size()](const auto& visit) {
     for (size_t i = 0; i < count; ++i) {
       if (!name_of(i).empty()) visit(name_of(i));
@@ -80,15 +81,32 @@ ModelGraph ReadSide(const Comparison& comparison, bool of_target, std::vector<No
   return graph;
 }
 
+// Of a log, without what its calls hold. Empty where it names no module.
+Result<dump_json::CallTree> CallTreeOfLog(const std::string& path) {
+  const auto drop = [](Call&, const RunHeader&) { return false; };
+  PL_TRY_ASSIGN(debug_mode::LogFile log, debug_mode::ReadLog(path, /*salvage=*/true, drop));
+  const auto has_parent = [](const auto& row) { return !row.parent.empty(); };
+  if (std::ranges::none_of(log.tree.rows, has_parent)) return dump_json::CallTree();
+  return std::move(log.tree);
+}
+
+Result<dump_json::CallTree> CallTreeAt(const std::string& place) {
+  if (KindOf(place) == PathKind::kFile) return CallTreeOfLog(place);
+  const std::string path = JoinPath(place, run_files::kConstructJson);
+  if (KindOf(path) == PathKind::kFile) return dump_json::ReadCallTree(path);
+  return dump_json::CallTree();
+}
+
 }  // namespace
+
+std::string PlaceOfModules(const std::string& main_file) {
+  return debug_mode::FormOfLog(main_file) ? main_file : std::string(DirectoryOf(main_file));
+}
 
 Result<RecordedTree> ReadTree(const TreeSource& source) {
   dump_json::CallTree read;
   if (source.known == nullptr && source.directory) {
-    const std::string path = JoinPath(*source.directory, run_files::kConstructJson);
-    if (KindOf(path) == PathKind::kFile) {
-      PL_TRY_ASSIGN(read, dump_json::ReadCallTree(path));
-    }
+    PL_TRY_ASSIGN(read, CallTreeAt(*source.directory));
   }
   const dump_json::CallTree& calls = source.known != nullptr ? *source.known : read;
   RecordedTree tree{BuildTree(calls), !calls.rows.empty()};

@@ -41,9 +41,10 @@ class Judge {
         std::span<const double> measured_noise)
       : run_(target),
         state_(context, comparison, measured_noise),
-        proves_equal_(
-            comparison.mode == CompareMode::kTensor ||
-            (comparison.mode == CompareMode::kDigest && !measure::AreXorDigests(comparison.rows))) {
+        proves_equal_(comparison.mode == CompareMode::kTensor ||
+                      (comparison.mode == CompareMode::kDigest &&
+                       !measure::AreXorDigests(comparison.rows) &&
+                       !measure::AreLoggedHashes(comparison.rows))) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       std::string_view module = run_.ParentOf(comparison.calls[i].target_name);
       while (!module.empty() && first_inside_.emplace(module, i).second) {

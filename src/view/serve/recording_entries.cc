@@ -7,6 +7,7 @@
 #include "base/file/directory.h"
 #include "base/file/file.h"
 #include "base/text/json.h"
+#include "formats/pytorch/debug_mode_log.h"
 #include "load/rank_directories.h"
 #include "record/run_files.h"
 #include "view/tables/table_file.h"
@@ -152,8 +153,11 @@ std::string_view EntryKindName(EntryKind kind) {
 
 EntryKind KindOfEntry(const std::string& path) {
   switch (KindOf(path)) {
-    case PathKind::kFile:
-      return KindOfFile(BaseName(path));
+    case PathKind::kFile: {
+      const EntryKind kind = KindOfFile(BaseName(path));
+      const bool may_be_log = kind == EntryKind::kOther || kind == EntryKind::kTable;
+      return may_be_log && debug_mode::FormOfLog(path) ? EntryKind::kRecording : kind;
+    }
     case PathKind::kDirectory:
       return FactsOf(path).ranks > 0 ? EntryKind::kRecording : EntryKind::kDirectory;
     case PathKind::kMissing:

@@ -58,11 +58,12 @@ Value FactsOfCall(const FirstWrongCall& call, size_t place) {
 // The tree of one recording, with notes on what construct.json lacks.
 Result<ModelGraph> TreeOf(const Run& run, tree::ForEachCall calls) {
   tree::TreeSource source;
-  const std::string directory(DirectoryOf(run.dump_json_path()));
+  const std::string& main_file = run.dump_json_path();
+  const bool is_log = !run.header().log_form.empty();
   const bool may_have_modules = !run.header().of_graphs && !run.header().holds_saves();
-  if (may_have_modules) source.directory = directory;
+  if (may_have_modules) source.directory = tree::PlaceOfModules(main_file);
   const dump_json::CallTree& known = load::CallTreeOf(run);
-  if (may_have_modules && !known.rows.empty()) source.known = &known;
+  if (may_have_modules && !is_log && !known.rows.empty()) source.known = &known;
   source.calls = std::move(calls);
   source.frames = [&run](const ModelGraph&) {
     return [&run](std::string_view name) -> const std::vector<std::string>* {
@@ -75,10 +76,10 @@ Result<ModelGraph> TreeOf(const Run& run, tree::ForEachCall calls) {
   PL_TRY_ASSIGN(tree::RecordedTree tree, tree::ReadTree(source));
   std::vector<std::string>& notes = tree.graph.notes;
   if (may_have_modules && !tree.has_modules) {
-    notes.push_back(
-        fmt::format("{}: no modules; calls are shown as a list. Record with level L0 "
-                    "or mix to see the model",
-                    JoinPath(directory, run_files::kConstructJson)));
+    notes.push_back(fmt::format(
+        "{}: no modules; calls are shown as a list. Record with {} to see the model",
+        is_log ? main_file : JoinPath(DirectoryOf(main_file), run_files::kConstructJson),
+        is_log ? "DebugMode(record_nn_module=True)" : "level L0 or mix"));
   }
   if (tree.has_modules && tree.lacked > 0) {
     notes.push_back(fmt::format("dump.json: {} that construct.json lacks; shown on the top level",
