@@ -332,7 +332,7 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
   command
       .add_option("paths", arguments.paths,
                   "TARGET GOLDEN: two dump.json files, two rank, step or dump directories, two "
-                  "static-graph dumps, two arrays or checkpoints")
+                  "static-graph dumps, two logs of torch's DebugMode, two arrays or checkpoints")
       ->expected(0, 2);
   command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)")
       ->type_name("PATH");

@@ -75,6 +75,19 @@ TEST_F(ReadTreesTest, WhatTheFileLacksMayJoinGroups) {
   }
 }
 
+TEST_F(ReadTreesTest, LogsNameTheirModules) {
+  comparison_.target_path = comparison_.golden_path =
+      PLUMBLINE_TEST_DATA "/debug_mode/wrong_eps.log";
+  Call("Aten.native_layer_norm.default.0.forward", Verdict::kBroken);
+  const ComparedTrees trees = ReadTrees(comparison_);
+  const Node* const module =
+      trees.target.Find("Module.Transformer.layers.0.attention_norm.forward.0");
+  ASSERT_NE(module, nullptr);
+  EXPECT_EQ(trees.target.Find("Aten.native_layer_norm.default.0.forward")->parent, module);
+  EXPECT_EQ(module->parent, trees.target.Find("Module.Transformer.layers.0.forward.0"));
+  EXPECT_TRUE(trees.target.notes.empty());
+}
+
 TEST_F(ReadTreesTest, DamagedFileIsANote) {
   Construct("{\"Torch.exp.0.forward\": ");
   Call("Torch.exp.0.forward", Verdict::kSame);

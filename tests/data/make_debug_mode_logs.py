@@ -63,7 +63,8 @@ class Transformer(torch.nn.Module):
 
 
 def train(layers: int = 2, eps: float = 1e-5, change: Callable[[Transformer], None] | None = None,
-          insert: Callable[[torch.Tensor], torch.Tensor] = lambda y: y, **options: Any) -> DebugMode:
+          insert: Callable[[torch.Tensor], torch.Tensor] = lambda y: y,
+          **options: Any) -> DebugMode:
     """One training step under DebugMode. `eps`: of the last block's first norm; `insert`: done to
     what its attention gives; `options`: of DebugMode and of log_tensor_hashes(), and `hashes`."""
     torch.manual_seed(0)
