@@ -13,7 +13,6 @@
 #include "base/process/log.h"
 #include "call_probe.h"
 #include "config/config.h"
-#include "config/risk_levels.h"
 #include "config/selection.h"
 #include "errors.h"
 #include "module_hook.h"
@@ -83,12 +82,6 @@ void BindConfig(nb::module_& m) {
       nb::arg("path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
       nb::arg("level").none(), nb::arg("step_json").none(),
       "Reads and checks a configuration; ValueError names field, value and what was expected.");
-  m.def(
-      "only_moves",
-      [](const std::string& name) {
-        return !IsAtRisk(RiskLevel::kFocus, "Tensor." + name + ".0.forward");
-      },
-      nb::arg("name"), "Whether an API only creates, reshapes, copies or converts.");
 }
 
 using Class = Recorder;

@@ -63,9 +63,6 @@ def load_config(path: str | None, task: str | None, dump_path: str | None, level
     Reads and checks a configuration; ValueError names field, value and what was expected.
     """
 
-def only_moves(name: str) -> bool:
-    """Whether an API only creates, reshapes, copies or converts."""
-
 class Recorder:
     """Turns hook events into entries of the open step."""
 

@@ -12,7 +12,6 @@ import torch
 from recording import run_script
 
 import plumbline.pytorch
-from plumbline import _core
 
 HERE = Path(__file__).resolve().parent
 OWNERS = {"functional": "Functional", "tensor": "Tensor", "torch": "Torch", "_VF": "VF"}
@@ -48,10 +47,7 @@ def listed() -> set[str]:
     """All names of the list that are no other framework's or device's."""
     text = (Path(plumbline.pytorch.__file__).parent / "apis.json").read_text()
     table: dict[str, list[str]] = json.loads(text)
-    names = {f"{prefix}.{name}" for key, prefix in OWNERS.items() for name in table[key]}
-    # Of what later releases list, not what only moves values.
-    newer = [(key, name) for key in ("tensor", "torch") for name in table[f"{key}_newer"]]
-    return names | {f"{OWNERS[key]}.{name}" for key, name in newer if not _core.only_moves(name)}
+    return {f"{prefix}.{name}" for key, prefix in OWNERS.items() for name in table[key]}
 
 
 def test_every_listed_api_is_called(outcome: dict[str, Any]) -> None:

@@ -95,9 +95,6 @@ BY_HAND: dict[str, Callable[[], Arguments]] = {
         _images, vectors(1, 2, 2, 2), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False,
         False, False),
     "Torch._foreach_norm": with_arguments([vectors(3), vectors(2)]),
-    "Torch._fused_adamw_": with_arguments(
-        [vectors(3)], [vectors(3)], [vectors(3)], [vectors(3)], [], [torch.tensor(1.0)], lr=0.1,
-        beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False),
     "Torch.affine_grid_generator": with_arguments(_theta, [1, 1, 2, 2], False),
     "Torch.alpha_dropout_": with_arguments(vectors(3), 0.5, True),
     "Torch.batch_norm_update_stats": with_arguments(_images, vectors(2), vectors(2), 0.1),

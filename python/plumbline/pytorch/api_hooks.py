@@ -33,23 +33,14 @@ from plumbline.pytorch.triton_kernels import TritonHooks
 
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
-    """Yields (prefix, name, owner, attribute) for each listed API that this PyTorch has.
-
-    What upstream's later releases list in addition is recorded as they do unless asked: without
-    what only moves values.
-    """
-    lists = read_api_list(__file__)
+    """Yields (prefix, name, owner, attribute) for each listed API that this PyTorch has."""
     owners: list[tuple[str, str, object]] = [
         ("functional", "Functional", torch.nn.functional),
         ("tensor", "Tensor", torch.Tensor),
         ("torch", "Torch", torch),
         ("_VF", "VF", torch._VF),
     ]
-    yield from present_apis(lists, owners)
-    for category, prefix, owner in (("tensor_newer", "Tensor", torch.Tensor),
-                                    ("torch_newer", "Torch", torch)):
-        names = [name for name in lists[category] if not _core.only_moves(name)]
-        yield from present_apis({category: names}, [(category, prefix, owner)])
+    return present_apis(read_api_list(__file__), owners)
 
 
 # Operators that PyTorch looks up as a method, before it tells a mode of them.
@@ -131,11 +122,10 @@ class ApiHooks(ApiHooksBase):
     def _build(self, recorder: _core.Recorder) -> None:
         probes: dict[Any, Any] = {}
         names: dict[Any, str] = {}
-        apis = list(wrapped_apis())
-        methods = {attribute for _, _, owner, attribute in apis if owner is torch.Tensor}
+        tensor_apis = read_api_list(__file__)["tensor"]
         operators = {method for operator, method in _LOOKED_UP_AS.items()
-                     if operator not in methods}
-        for prefix, name, owner, attribute in apis:
+                     if operator not in tensor_apis}
+        for prefix, name, owner, attribute in wrapped_apis():
             original = getattr(owner, attribute)
             probe = recorder.probe(original, f"{prefix}.{name}", owner is torch.Tensor)
             self._patches.add(owner, attribute, probe)
