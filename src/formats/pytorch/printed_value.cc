@@ -11,7 +11,8 @@ namespace plumbline::debug_mode {
 
 const Printed* Printed::Find(std::string_view key) const {
   const auto found = std::ranges::find(keys, key);
-  return kind != Kind::kDict || found == keys.end() ? nullptr : &items[found - keys.begin()];
+  if (kind != Kind::kDict || found == keys.end()) return nullptr;
+  return &items[static_cast<size_t>(found - keys.begin())];
 }
 
 namespace {
