@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto saved = plumbline::debug_mode::ParseLog(text, form, /*salvage=*/true);
   if (!log) return 0;
   if (!saved || saved->calls.size() != log->calls.size() || saved->loss.truncated) std::abort();
-  if (log->parents.size() != log->calls.size()) std::abort();
+  if (log->tree.rows.size() != log->calls.size()) std::abort();
   std::unordered_set<std::string> names;
   for (const plumbline::Call& call : log->calls) {
     if (!names.insert(call.name).second) std::abort();
