@@ -138,27 +138,13 @@ Node& ModelGraph::Add(Text name) {
   Node& node = nodes.emplace_back();
   node.type = NodeTypeOf(name);
   node.name = std::move(name);
-  const auto name_at = [&](size_t i) { return std::string_view(nodes[i].name); };
-  if (nodes.size() <= room_) {
-    by_name_.Add(nodes.size() - 1, name_at);
-  } else {
-    Reserve(2 * room_ + 1);
-  }
+  by_name_.Add(nodes.size() - 1, [&](size_t i) { return nodes[i].name.view(); });
   return node;
-}
-
-void ModelGraph::Reserve(size_t count) {
-  constexpr size_t kLeast = 255;  // one less than a power of two, as a table wants
-  room_ = std::max({kLeast, count, nodes.size()});
-  by_name_ = NameTable(room_);
-  const auto name_at = [&](size_t i) { return std::string_view(nodes[i].name); };
-  for (size_t i = 0; i < nodes.size(); ++i) by_name_.Add(i, name_at);
 }
 
 void ModelGraph::DropNodes() {
   nodes = std::deque<Node>();
   by_name_ = {};
-  room_ = 0;
 }
 
 void ModelGraph::PutBelow(Node& parent, Node& node) {
@@ -171,8 +157,7 @@ ModelGraph BuildTree(const dump_json::CallTree& calls) {
   Parents parents;
   parents.reserve(calls.rows.size());
   for (const auto& row : calls.rows) parents.emplace(row.name, row.parent);
-  ModelGraph graph;
-  graph.Reserve(calls.rows.size() + 1);
+  ModelGraph graph(calls.rows.size() + 1);
   graph.Obtain(kRootName);
   std::vector<std::string_view> only_parents;
   for (const auto& row : calls.rows) {

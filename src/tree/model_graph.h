@@ -57,6 +57,8 @@ static_assert(sizeof(Node) <= 88, "a long recording has millions");
 // The tree and what it was read from. Owns its nodes, which stay where they are. Move-only.
 struct ModelGraph {
   ModelGraph() = default;
+  // With room for the names of so many nodes.
+  explicit ModelGraph(size_t count) : by_name_(count) {}
   ModelGraph(ModelGraph&&) = default;
   ModelGraph& operator=(ModelGraph&&) = default;
 
@@ -81,8 +83,6 @@ struct ModelGraph {
     PutBelow(parent, node);
     return node;
   }
-  // Room for so many nodes.
-  void Reserve(size_t count);
   // Without its nodes.
   void DropNodes();
 
@@ -91,7 +91,6 @@ struct ModelGraph {
   void PutBelow(Node& parent, Node& node);
 
   NameTable by_name_;  // positions in `nodes`
-  size_t room_ = 0;    // of the table
 };
 
 // The tree that construct.json describes, with what recorders get wrong repaired: a backward call

@@ -34,6 +34,19 @@ TEST(NameTable, AgreesWithAMap) {
   EXPECT_EQ(table.Find("", name_at), 17U);
 }
 
+TEST(NameTable, GrowsAsIfItHadBeenToldTheRows) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 5000; ++i) names.push_back("call." + std::to_string(i % 4000));
+  const auto name_at = [&](size_t i) { return std::string_view(names[i]); };
+  for (NameTable table : {NameTable(), NameTable(0), NameTable(63), NameTable(names.size())}) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      ASSERT_EQ(table.Add(i, name_at), i % 4000);
+      ASSERT_EQ(table.Find(names[i / 2], name_at), i / 2 % 4000);
+      ASSERT_FALSE(table.Find("none", name_at));
+    }
+  }
+}
+
 TEST(NameTable, EmptyOnesHoldNothing) {
   const auto name_at = [](size_t) { return std::string_view("x"); };
   EXPECT_FALSE(NameTable().Find("x", name_at));

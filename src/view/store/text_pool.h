@@ -24,7 +24,6 @@ class TextPool {
   }
   // The number of `text`, which is new or known. The view of another text of the pool will not do.
   uint32_t Add(std::string_view text) {
-    if (ends_.size() >= room_) Grow();
     chars_ += text;
     ends_.push_back(chars_.size());
     const size_t number = table_.Add(ends_.size() - 1, [this](size_t k) { return (*this)[k]; });
@@ -48,18 +47,9 @@ class TextPool {
   void ReserveChars(size_t count) { chars_.reserve(count); }
 
  private:
-  void Grow() {
-    constexpr size_t kLeast = 63;  // one less than a power of two, as a table wants
-    room_ = room_ == 0 ? kLeast : 2 * room_ + 1;
-    table_ = NameTable(room_);
-    for (size_t i = 0; i < ends_.size(); ++i)
-      table_.Add(i, [this](size_t k) { return (*this)[k]; });
-  }
-
   std::string chars_;
   std::vector<uint64_t> ends_;
   NameTable table_;
-  size_t room_ = 0;
 };
 
 }  // namespace plumbline::view
