@@ -102,24 +102,22 @@ std::string ChoiceText(const StatisticChoice& choice) {
                      std::ranges::count(compared, true) == 1 ? "was" : "were");
 }
 
-bool AreXorDigests(std::span<const ComparedRow> rows) {
-  const auto is_xor = [](const Slot<Item>& item) {
-    return item && item->is_tensor && item->digest.view().starts_with("0x");
-  };
-  return std::ranges::any_of(
-      rows, [&](const ComparedRow& row) { return is_xor(row.target) || is_xor(row.golden); });
-}
-
-bool AreLoggedHashes(std::span<const ComparedRow> rows) {
-  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
-  const auto is_logged = [&](const Slot<Item>& item) {
-    if (!item || !item->has_recorded_digest) return false;
-    std::string_view digest = item->digest;
-    if (digest.starts_with("0x")) digest.remove_prefix(2);
-    return digest.find_first_not_of(kDigits) != std::string_view::npos;
-  };
-  return std::ranges::any_of(
-      rows, [&](const ComparedRow& row) { return is_logged(row.target) || is_logged(row.golden); });
+DigestKind DigestKindOf(std::span<const ComparedRow> rows) {
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF", kMarkOfXor = "0x";
+  DigestKind kind = DigestKind::kChecksum;
+  for (const ComparedRow& row : rows) {
+    for (const Slot<Item>* const item : {&row.target, &row.golden}) {
+      if (!*item) continue;
+      std::string_view digest = (*item)->digest;
+      if (digest.starts_with(kMarkOfXor)) {
+        if ((*item)->is_tensor) kind = DigestKind::kXor;
+        digest.remove_prefix(kMarkOfXor.size());
+      }
+      const bool is_other = digest.find_first_not_of(kDigits) != std::string_view::npos;
+      if (is_other && (*item)->has_recorded_digest) return DigestKind::kLogged;
+    }
+  }
+  return kind;
 }
 
 bool MayLackMean(const Item& item) {

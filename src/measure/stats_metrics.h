@@ -38,13 +38,14 @@ StatisticChoice ChoiceOf(std::span<const ComparedRow> rows);
 // "the target has no min and norm: only max and mean were compared". Requires: not is_complete().
 std::string ChoiceText(const StatisticChoice& choice);
 
-// Whether the digests of `rows` are XORs of words, as of `summary_mode: xor`. Unequal contents may
-// have equal ones: equal words cancel in pairs.
-bool AreXorDigests(std::span<const ComparedRow> rows);
-
-// Whether some are no checksums in hexadecimal digits, but what a log of torch's DebugMode says of
-// a tensor (docs/formats/debug_mode_log.md), its norm for example: many tensors have the same.
-bool AreLoggedHashes(std::span<const ComparedRow> rows);
+// What the digests of rows are. Only of checksums do equal ones prove equal contents.
+enum class DigestKind : uint8_t {
+  kChecksum,
+  kXor,     // of words, as of `summary_mode: xor`: equal words cancel in pairs
+  kLogged,  // what a log of torch's DebugMode says (docs/formats/debug_mode_log.md), as a norm
+};
+// The last of these that one of them is. Told by their spelling: checksums are hexadecimal digits.
+DigestKind DigestKindOf(std::span<const ComparedRow> rows);
 
 // Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
 // 1.2.2 the norm for complex numbers.

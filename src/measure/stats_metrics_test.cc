@@ -265,6 +265,21 @@ TEST(StatsMetrics, ErrorIsRelativeToTheTensorNotToTheStatistic) {
   EXPECT_EQ(StatisticError(Four{kNan, -4.0, 1e-9, 20.0}, golden, 100), kInf);
 }
 
+TEST(DigestKind, IsTheWeakestOfAllRows) {
+  const auto with = [](std::string_view digest) {
+    Item item = Whole();
+    item.digest = digest;
+    item.has_recorded_digest = true;
+    return item;
+  };
+  const Item crc = with("00c0ffee"), words = with("0x0123456789abcdef"), norm = with("1e-05");
+  EXPECT_EQ(DigestKindOf(Rows({crc, Whole()}, {crc, crc})), DigestKind::kChecksum);
+  EXPECT_EQ(DigestKindOf(Rows({crc, crc}, {crc, words})), DigestKind::kXor);
+  EXPECT_EQ(DigestKindOf(Rows({words, norm}, {words, crc})), DigestKind::kLogged);
+  EXPECT_EQ(DigestKindOf(Rows({norm, words}, {norm, words})), DigestKind::kLogged);
+  EXPECT_EQ(DigestKindOf({}), DigestKind::kChecksum);
+}
+
 TEST(StatsMetrics, ErrorAgainstAllZerosIsInfinite) {
   EXPECT_EQ(StatisticError(Four{1.0, 0.0, 0.5, 1.0}, Four{0.0, 0.0, 0.0, 0.0}, 4), kInf);
 }

@@ -151,8 +151,9 @@ std::string FirstLine(std::string text) {
 RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
   RankOutcome outcome;
   outcome.mode = comparison.mode;
-  outcome.of_xor =
-      comparison.mode == CompareMode::kDigest && measure::AreXorDigests(comparison.rows);
+  if (outcome.mode == CompareMode::kDigest) {
+    outcome.digests = measure::DigestKindOf(comparison.rows);
+  }
   outcome.counts = comparison.counts;
   outcome.limit = comparison.limit;
   outcome.complete = comparison.is_complete();
@@ -506,7 +507,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
   out.Number("mode", static_cast<uint64_t>(outcome.mode));
-  out.Truth("of_xor", outcome.of_xor);
+  out.Number("digests", static_cast<uint64_t>(outcome.digests));
   out.Key("counts");
   out.Open('[');
   for (const uint64_t number : ListOf(outcome.counts)) out.Raw(std::to_string(number));
@@ -570,7 +571,9 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;
   outcome.mode = static_cast<CompareMode>(mode);
   outcome.counts = CountsFrom(fields);
-  outcome.of_xor = fields.Get<bool>("of_xor");
+  const auto digests = fields.Get<uint64_t>("digests");
+  if (digests > static_cast<uint64_t>(measure::DigestKind::kLogged)) return damaged;
+  outcome.digests = static_cast<measure::DigestKind>(digests);
   outcome.limit = LimitFrom(fields.Member("limit"), good);
   outcome.complete = fields.Get<bool>("complete");
   outcome.answer_line = fields.Text("answer_line");

@@ -38,7 +38,7 @@ struct WrongCall {
 // A plain value; it can be stored (FormatOutcome) and read back (ReadOutcome).
 struct RankOutcome {
   CompareMode mode = CompareMode::kStatistics;
-  bool of_xor = false;  // mode kDigest: the digests are XORs of words
+  measure::DigestKind digests = measure::DigestKind::kChecksum;  // of mode kDigest
   CompareCounts counts;
   DetectionLimit limit;
   bool complete = false;    // Comparison::is_complete()

@@ -101,13 +101,14 @@ DetectionLimit LargestLimit(const RanksReport& report) {
 // That of the rank of which the least is known.
 plumbline::report::Certainty CertaintyOf(const RanksReport& report) {
   CompareMode weakest = CompareMode::kTensor;
-  bool of_xor = false;
+  measure::DigestKind digests = measure::DigestKind::kChecksum;
   for (const ComparedRank& rank : report.ranks) {
     if (!rank.outcome) continue;
     weakest = std::min(weakest, rank.outcome->mode);
-    of_xor = of_xor || rank.outcome->of_xor;
+    digests = std::max(digests, rank.outcome->digests);
   }
-  return plumbline::report::CertaintyOf(of_xor ? CompareMode::kDigest : weakest, of_xor,
+  const bool is_weak = digests != measure::DigestKind::kChecksum;
+  return plumbline::report::CertaintyOf(is_weak ? CompareMode::kDigest : weakest, digests,
                                         LargestLimit(report));
 }
 

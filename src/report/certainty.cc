@@ -8,28 +8,38 @@
 #include <iterator>
 #include <utility>
 
-#include "measure/stats_metrics.h"
-
 namespace plumbline::report {
 
 namespace {
 
 constexpr std::string_view kLevelOfAll = "high";
 
-Certainty CertaintyOfMode(CompareMode mode, bool of_xor) {
+using measure::DigestKind;
+
+Certainty CertaintyOfDigests(DigestKind digests) {
+  switch (digests) {
+    case DigestKind::kXor:
+      return {"low",
+              "only XORs of words were compared: equal words cancel in pairs, so that other "
+              "contents may have the same XOR, and NaN is not seen"};
+    case DigestKind::kLogged:
+      return {"low",
+              "only the hashes of a log were compared: other contents may have the same, as "
+              "elements in another order or of other signs have the same norm"};
+    case DigestKind::kChecksum:
+      break;
+  }
+  return {"medium", "only digests were compared: equal is sure, but a difference may be rounding"};
+}
+
+Certainty CertaintyOfMode(CompareMode mode, DigestKind digests) {
   switch (mode) {
     case CompareMode::kStatistics:
       return {"medium",
               "only max, min, mean and norm were compared: elements in another order (a permuted "
               "batch) and errors that keep all four are not seen"};
     case CompareMode::kDigest:
-      if (of_xor) {
-        return {"low",
-                "only XORs of words were compared: equal words cancel in pairs, so that other "
-                "contents may have the same XOR, and NaN is not seen"};
-      }
-      return {"medium",
-              "only digests were compared: equal is sure, but a difference may be rounding"};
+      return CertaintyOfDigests(digests);
     case CompareMode::kTensor:
       break;
   }
@@ -46,32 +56,19 @@ std::string PercentText(double ratio) {
 
 }  // namespace
 
-namespace {
-
-Certainty LimitedBy(const DetectionLimit& limit, Certainty certainty) {
+Certainty CertaintyOf(CompareMode mode, DigestKind digests, const DetectionLimit& limit) {
+  Certainty certainty = CertaintyOfMode(mode, digests);
   if (!limit.lacks_last_update) return certainty;
   if (certainty.level == kLevelOfAll) certainty.level = "medium";
   certainty.text += "; what the optimizer made of the last gradients was not recorded";
   return certainty;
 }
 
-}  // namespace
-
-Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit) {
-  return LimitedBy(limit, CertaintyOfMode(mode, of_xor));
-}
-
 Certainty CertaintyOf(const Comparison& comparison) {
-  if (comparison.mode == CompareMode::kDigest && measure::AreLoggedHashes(comparison.rows)) {
-    return LimitedBy(
-        comparison.limit,
-        {"low",
-         "only the hashes of a log were compared: other contents may have the same, as "
-         "elements in another order or of other signs have the same norm"});
-  }
-  const bool of_xor =
-      comparison.mode == CompareMode::kDigest && measure::AreXorDigests(comparison.rows);
-  return CertaintyOf(comparison.mode, of_xor, comparison.limit);
+  const DigestKind digests = comparison.mode == CompareMode::kDigest
+                                 ? measure::DigestKindOf(comparison.rows)
+                                 : DigestKind::kChecksum;
+  return CertaintyOf(comparison.mode, digests, comparison.limit);
 }
 
 std::string CertaintyLine(const Certainty& certainty) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/stats_metrics.h"
 #include "plumbline/compare.h"
 #include "plumbline/result.h"
 
@@ -19,8 +20,8 @@ struct Certainty {
   std::string_view level;
   std::string text;  // what was compared, and what goes unseen
 };
-// `of_xor`: digests are XORs of words (measure::AreXorDigests).
-Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit);
+// `digests`: of mode kDigest.
+Certainty CertaintyOf(CompareMode mode, measure::DigestKind digests, const DetectionLimit& limit);
 Certainty CertaintyOf(const Comparison& comparison);
 
 // "  certainty: ..." and a line end; empty where every element was compared.

@@ -6,6 +6,8 @@ namespace plumbline::report {
 
 namespace {
 
+using measure::DigestKind;
+
 TEST(LimitText, HasTwoDigitsRoundedUp) {
   DetectionLimit limit;
   limit.result = 2.01e-5;
@@ -29,12 +31,20 @@ TEST(LimitText, OfEqualBitsThereIsNone) {
   EXPECT_EQ(LimitText({}), "no difference of a recorded value is taken for noise");
 }
 
+TEST(Certainty, OfDigestsIsThatOfTheirKind) {
+  const auto of = [](DigestKind kind) { return CertaintyOf(CompareMode::kDigest, kind, {}); };
+  EXPECT_EQ(of(DigestKind::kChecksum).level, "medium");
+  EXPECT_EQ(of(DigestKind::kXor).level, "low");
+  EXPECT_EQ(of(DigestKind::kLogged).level, "low");
+  EXPECT_NE(of(DigestKind::kXor).text, of(DigestKind::kLogged).text);
+}
+
 TEST(Certainty, IsHighOnlyWhereTheLastUpdateWasSeen) {
   DetectionLimit limit;
-  EXPECT_EQ(CertaintyOf(CompareMode::kTensor, false, limit).level, "high");
-  EXPECT_EQ(CertaintyLine(CertaintyOf(CompareMode::kTensor, false, limit)), "");
+  EXPECT_EQ(CertaintyOf(CompareMode::kTensor, DigestKind::kChecksum, limit).level, "high");
+  EXPECT_EQ(CertaintyLine(CertaintyOf(CompareMode::kTensor, DigestKind::kChecksum, limit)), "");
   limit.lacks_last_update = true;
-  EXPECT_EQ(CertaintyLine(CertaintyOf(CompareMode::kTensor, false, limit)),
+  EXPECT_EQ(CertaintyLine(CertaintyOf(CompareMode::kTensor, DigestKind::kChecksum, limit)),
             "  certainty: medium: every element was compared; what the optimizer made of the last "
             "gradients was not recorded\n");
 }

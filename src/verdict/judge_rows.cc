@@ -43,8 +43,7 @@ class Judge {
         state_(context, comparison, measured_noise),
         proves_equal_(comparison.mode == CompareMode::kTensor ||
                       (comparison.mode == CompareMode::kDigest &&
-                       !measure::AreXorDigests(comparison.rows) &&
-                       !measure::AreLoggedHashes(comparison.rows))) {
+                       measure::DigestKindOf(comparison.rows) == measure::DigestKind::kChecksum)) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       std::string_view module = run_.ParentOf(comparison.calls[i].target_name);
       while (!module.empty() && first_inside_.emplace(module, i).second) {
