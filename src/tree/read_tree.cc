@@ -41,6 +41,11 @@ FramesOf FramesOfLayers(const Comparison& comparison, bool of_target, const Mode
   };
 }
 
+// TreeSource::directory of the recording whose calls are in `main_file`.
+std::string PlaceOfModules(const std::string& main_file) {
+  return debug_mode::FormOfLog(main_file) ? main_file : std::string(DirectoryOf(main_file));
+}
+
 TreeSource SourceOf(const Comparison& comparison, bool of_target) {
   const auto name_of = [&comparison, of_target](size_t i) -> const Text& {
     return measure::NameOn(comparison.calls[i], of_target);
@@ -85,9 +90,7 @@ ModelGraph ReadSide(const Comparison& comparison, bool of_target, std::vector<No
 Result<dump_json::CallTree> CallTreeOfLog(const std::string& path) {
   const auto drop = [](Call&, const RunHeader&) { return false; };
   PL_TRY_ASSIGN(debug_mode::LogFile log, debug_mode::ReadLog(path, /*salvage=*/true, drop));
-  const auto has_parent = [](const auto& row) { return !row.parent.empty(); };
-  if (std::ranges::none_of(log.tree.rows, has_parent)) return dump_json::CallTree();
-  return std::move(log.tree);
+  return log.tree.has_parents() ? std::move(log.tree) : dump_json::CallTree();
 }
 
 Result<dump_json::CallTree> CallTreeAt(const std::string& place) {
@@ -98,10 +101,6 @@ Result<dump_json::CallTree> CallTreeAt(const std::string& place) {
 }
 
 }  // namespace
-
-std::string PlaceOfModules(const std::string& main_file) {
-  return debug_mode::FormOfLog(main_file) ? main_file : std::string(DirectoryOf(main_file));
-}
 
 Result<RecordedTree> ReadTree(const TreeSource& source) {
   dump_json::CallTree read;

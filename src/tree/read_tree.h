@@ -24,9 +24,9 @@ using ForEachCall = std::function<void(const std::function<void(std::string_view
 // What the tree of one recording is made from.
 struct TreeSource {
   // What encloses what is said by construct.json in this directory, or by this log of torch's
-  // DebugMode (PlaceOfModules()); none: nothing does.
+  // DebugMode; none: nothing does.
   std::optional<std::string> directory;
-  // What construct.json says, where somebody read it already; must outlive the call.
+  // What these say, where somebody read it already; must outlive the call.
   const dump_json::CallTree* known = nullptr;
   ForEachCall calls;
   // What tells layers that ran again: the frames of what stands on the top level.
@@ -46,9 +46,6 @@ struct RecordedTree {
 // parameters below the backward call of their module, where there are modules. kCorrupt, kIo:
 // construct.json, or the log, cannot be read.
 Result<RecordedTree> ReadTree(const TreeSource& source);
-
-// TreeSource::directory of the recording whose calls are in `main_file`.
-std::string PlaceOfModules(const std::string& main_file);
 
 // The nodes of one call; null: that side has none.
 struct CallNodes {

@@ -7,6 +7,7 @@
 #ifndef PLUMBLINE_FORMATS_JSON_DUMP_JSON_H_
 #define PLUMBLINE_FORMATS_JSON_DUMP_JSON_H_
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
@@ -83,6 +84,10 @@ struct CallTree {
   std::vector<Row> rows;         // in order of recording
   bool has_micro_steps = false;  // the file counts them; otherwise all are 0
   int64_t last_micro_step = 0;   // the file's counter; -1 as above
+
+  [[nodiscard]] bool has_parents() const {
+    return std::ranges::any_of(rows, [](const Row& row) { return !row.parent.empty(); });
+  }
 };
 
 std::string FormatStack(const StackTable& stack);  // flat form of 1.2.2

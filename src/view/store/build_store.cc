@@ -61,9 +61,12 @@ Result<ModelGraph> TreeOf(const Run& run, tree::ForEachCall calls) {
   const std::string& main_file = run.dump_json_path();
   const bool is_log = !run.header().log_form.empty();
   const bool may_have_modules = !run.header().of_graphs && !run.header().holds_saves();
-  if (may_have_modules) source.directory = tree::PlaceOfModules(main_file);
   const dump_json::CallTree& known = load::CallTreeOf(run);
-  if (may_have_modules && !is_log && !known.rows.empty()) source.known = &known;
+  if (may_have_modules && (is_log ? known.has_parents() : !known.rows.empty())) {
+    source.known = &known;
+  } else if (may_have_modules && !is_log) {
+    source.directory = DirectoryOf(main_file);  // says what is wrong with construct.json
+  }
   source.calls = std::move(calls);
   source.frames = [&run](const ModelGraph&) {
     return [&run](std::string_view name) -> const std::vector<std::string>* {
