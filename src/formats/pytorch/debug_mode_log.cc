@@ -23,7 +23,7 @@ constexpr std::string_view kJsonFormat = "torch.utils._debug_mode.DebugMode.logs
 constexpr std::string_view kTriton = "[triton] ", kModule = "[nn.Mod";
 constexpr std::string_view kOfLog = "a log of DebugMode", kOfHashes = "a DebugMode dump of hashes",
                            kOfActivations = "a torchtitan dump of numerics";
-constexpr size_t kBeginning = size_t{1} << 16;
+constexpr size_t kFirstBytes = 512, kBeginning = size_t{1} << 16;
 
 // Whether the end of the text is why something cannot be read.
 Error CutAt(size_t line, std::string_view what) {
@@ -505,6 +505,9 @@ std::optional<LogForm> FormOfText(std::string_view beginning) {
 
 std::optional<LogForm> FormOfLog(const std::string& path) {
   if (KindOf(path) != PathKind::kFile) return std::nullopt;
+  // Many files are asked that are none: of arrays the first bytes say so.
+  const Result<std::string> start = ReadStart(path, kFirstBytes);
+  if (!start || start->find('\0') != std::string::npos) return std::nullopt;
   const Result<std::string> beginning = ReadStart(path, kBeginning);
   return beginning ? FormOfText(*beginning) : std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 
 namespace plumbline::debug_mode {
@@ -87,10 +88,6 @@ bool HasHash(const Printed* hash) {
   return std::ranges::any_of(hash->items, [](const Printed& item) { return HasHash(&item); });
 }
 
-std::string Counted(uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 }  // namespace
 
 TensorRecord NewTensor(std::string_view dtype, Shape shape) {
@@ -132,7 +129,7 @@ std::string LoggedCalls::ModuleCall(std::string_view path, bool is_backward) {
       dot != std::string_view::npos && std::ranges::count(path, '.') <= kMostNested;
   const std::string parent =
       is_inside ? ModuleCall(path.substr(0, dot), is_backward) : std::string();
-  module_calls_.emplace(name, parent);
+  module_calls_.insert(name);
   Keep({name, is_backward ? CallKind::kBackward : CallKind::kForward, {}}, parent, {});
   return name;
 }
@@ -331,20 +328,19 @@ void LoggedCalls::NoteUnseen() {
     said.push_back(fmt::format(
         "{} of Triton kernels, the first of {}, went past the dispatcher: the log has hashes of "
         "their arguments, but not which of these a kernel writes",
-        Counted(kernels_, "launch", "launches"), first_kernel_));
+        CountText(kernels_, "launch", "launches"), first_kernel_));
   }
   if (spread_ > 0 || redistributed_ > 0) {
     said.push_back(fmt::format(
         "{} of DTensors and {}: the log has no hash of these, but of the operators that they "
         "make on the parts of this rank",
-        Counted(spread_, "call", "calls"),
-        Counted(redistributed_, "redistribution", "redistributions")));
+        CountText(spread_, "call"), CountText(redistributed_, "redistribution")));
   }
   if (in_place_ > 0) {
     said.push_back(fmt::format(
         "{} that {} in place and {} nothing, the first {}: the log has no hash of what was "
         "written, which shows where it is read next",
-        Counted(in_place_, "operator", "operators"), in_place_ == 1 ? "works" : "work",
+        CountText(in_place_, "operator"), in_place_ == 1 ? "works" : "work",
         in_place_ == 1 ? "returns" : "return", first_in_place_));
   }
   if (digests_ > 0 && hashed_inputs_ == 0) {

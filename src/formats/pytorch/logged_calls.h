@@ -4,7 +4,6 @@
 #define PLUMBLINE_FORMATS_PYTORCH_LOGGED_CALLS_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text/text_hash.h"
 #include "formats/pytorch/debug_mode_log.h"
 #include "formats/pytorch/printed_value.h"
 
@@ -91,8 +91,7 @@ class LoggedCalls {
   LogFile& out_;
   std::vector<OpenModule> modules_;  // around what comes next
   std::unordered_map<std::string, uint64_t> numbers_;
-  std::map<std::string, std::string, std::less<>>
-      module_calls_;  // of blocks, and what is around them
+  TextSet module_calls_;  // of blocks
   std::set<std::string, std::less<>> hash_kinds_;
   uint64_t digests_ = 0, hashed_inputs_ = 0;
   uint64_t functions_ = 0, redistributed_ = 0, kernels_ = 0, spread_ = 0, in_place_ = 0;
