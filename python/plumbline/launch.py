@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from plumbline import _core
 
-# Variables of the global rank and of the number of processes.
+# Variables of the global rank and of the number of processes, and how many these are where the
+# second is not said. A job of Slurm sets its rank for programs that it does not start itself, too.
 _LAUNCHERS = (
-    ("RANK", "WORLD_SIZE"),  # torchrun, accelerate, deepspeed
-    ("RANK_ID", "RANK_SIZE"),  # msrun and Ascend's launchers
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # Open MPI
-    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("RANK", "WORLD_SIZE", 2),  # torchrun, accelerate, deepspeed
+    ("RANK_ID", "RANK_SIZE", 2),  # msrun and Ascend's launchers
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", 2),  # Open MPI
+    ("PMI_RANK", "PMI_SIZE", 2),  # MPICH, Intel MPI
+    ("SLURM_PROCID", "SLURM_NTASKS", 1),
 )
 
 
@@ -49,10 +50,9 @@ def launched_rank() -> int | None:
     """Global rank by the environment; None where no launcher of several processes says it."""
     if multiprocessing.parent_process() is not None:
         return None  # what stands in the environment was said to the parent
-    for of_rank, of_size in _LAUNCHERS:
-        rank, size = _number(of_rank), _number(of_size)
-        # A job of Slurm sets its variables for programs that it does not start itself, too.
-        if rank is not None and (size or 0 if of_rank == "SLURM_PROCID" else size or 2) > 1:
+    for of_rank, of_size, unsaid in _LAUNCHERS:
+        rank = _number(of_rank)
+        if rank is not None and (_number(of_size) or unsaid) > 1:
             return rank
     return None if _number("WORLD_SIZE") == 1 else _rank_on_node()
 
