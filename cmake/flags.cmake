@@ -29,13 +29,11 @@ else()
   target_link_options(plumbline_flags INTERFACE -fsanitize=${PLUMBLINE_SANITIZE})
 endif()
 
-# plumbline_layer(NAME SOURCES a.cc b.cc [LINK targets...] [TESTS a_test.cc ...] [LOOPING_TESTS]
-#                 [TESTS_ALONE])
+# plumbline_layer(NAME SOURCES a.cc b.cc [LINK targets...] [TESTS a_test.cc ...] [LOOPING_TESTS])
 # One static library per folder of src/, and one test program per folder. LOOPING_TESTS: these tests
-# loop over all values of a type, which takes minutes without optimisation. TESTS_ALONE: sources of
-# tests have one name for two things, so that each is compiled by itself.
+# loop over all values of a type, which takes minutes without optimisation.
 function(plumbline_layer name)
-  cmake_parse_arguments(arg "LOOPING_TESTS;TESTS_ALONE" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "LOOPING_TESTS" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
   add_library(plumbline_${name} STATIC ${arg_SOURCES})
   target_link_libraries(plumbline_${name} PUBLIC plumbline_flags ${arg_LINK})
   if(PLUMBLINE_PRECOMPILE)
@@ -55,9 +53,7 @@ function(plumbline_layer name)
       set(looping LOOPING_TESTS)
     endif()
     plumbline_test_flags(${name}_test ${looping})
-    if(NOT arg_TESTS_ALONE)
-      plumbline_compile_at_once(${name}_test)
-    endif()
+    plumbline_compile_at_once(${name}_test)
     # The tests of a folder run as one process; gtest's own summary counts the cases.
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()

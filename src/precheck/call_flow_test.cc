@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::call_flow_test {
 namespace {
 
 // Calls of the fake executors, which answer with their inputs, doubled on the device.
@@ -163,4 +163,4 @@ TEST(CallFlow, ARequestHoldsTheWholeCall) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::call_flow_test

@@ -12,7 +12,7 @@
 #include "precheck/api_inventory.h"
 #include "precheck/input_data.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::call_plan_test {
 namespace {
 
 constexpr const char* kTensor =
@@ -471,4 +471,4 @@ TEST(ApiInventory, NamesOfCallsAreTakenApart) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::call_plan_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::call_value_test {
 namespace {
 
 std::string JsonOf(const CallValue& value) {
@@ -120,4 +120,4 @@ TEST(CallValue, BytesOfATensor) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::call_value_test

@@ -9,7 +9,7 @@
 #include "base/text/json.h"
 #include "formats/pytorch/torch_pt.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::error_data_test {
 namespace {
 
 CallValue PlaceOf(DType dtype, Shape shape, size_t offset,
@@ -138,4 +138,4 @@ TEST(ErrorData, WhatIsWorthKeeping) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::error_data_test

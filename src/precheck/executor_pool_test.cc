@@ -11,7 +11,7 @@
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::executor_pool_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -213,4 +213,4 @@ TEST(ExecutorPool, AWaitEndsWhenItIsWoken) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::executor_pool_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::executor_wire_test {
 namespace {
 
 TEST(ExecutorWire, AnAnswerHasBothDirections) {
@@ -138,4 +138,4 @@ TEST(ExecutorWire, WhatTheServerIsAsked) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::executor_wire_test

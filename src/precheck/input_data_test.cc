@@ -13,7 +13,7 @@
 #include "base/process/parallel.h"
 #include "tensor/element_value.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::input_data_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -327,4 +327,4 @@ TEST(InputData, RangesThatSayNothingAreSkipped) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::input_data_test

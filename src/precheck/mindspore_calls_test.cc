@@ -15,7 +15,7 @@
 #include "formats/array/npy.h"
 #include "precheck/input_data.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::mindspore_calls_test {
 namespace {
 
 constexpr uint64_t kSeed = 1234;
@@ -316,4 +316,4 @@ TEST_F(MindSporeTensors, RecordedGradientsFindTheTensorTheyAreOf) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::mindspore_calls_test

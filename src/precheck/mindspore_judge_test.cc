@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::mindspore_judge_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -44,7 +44,7 @@ class Side {
   CallValue value_;
 };
 
-class MindSporeJudge : public testing::Test {
+class MindSporeJudge : public ::testing::Test {
  protected:
   DirectionOutcome Forward(const MindSporeLimits& limits = {}) {
     return JudgeForward("Mint.add.0", bench_returned_, tested_returned_, limits);
@@ -235,4 +235,4 @@ TEST_F(MindSporeJudge, NoGradientAtAllIsASkip) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::mindspore_judge_test

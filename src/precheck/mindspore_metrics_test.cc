@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::mindspore_metrics_test {
 namespace {
 
 template <class T>
@@ -95,4 +95,4 @@ TEST(MindSporeMetrics, BoolsAndHalvesAreNumbers) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::mindspore_metrics_test

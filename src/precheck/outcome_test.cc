@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::outcome_test {
 namespace {
 
 TEST(Outcome, AnErrorIsWorseThanTheWarningBehindIt) {
@@ -50,4 +50,4 @@ TEST(Outcome, AFailureOfTheDeviceAloneIsTold) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::outcome_test

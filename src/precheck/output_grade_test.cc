@@ -12,7 +12,7 @@
 
 #include "tensor/half.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::output_grade_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -724,4 +724,4 @@ TEST(OutputGrade, BackwardOfDropoutComparesTheFirstGradient) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::output_grade_test

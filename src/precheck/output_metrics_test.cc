@@ -11,7 +11,7 @@
 #include "base/process/parallel.h"
 #include "tensor/half.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::output_metrics_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -296,4 +296,4 @@ TEST(OutputMetrics, ZerosAndSpecialsAreCounted) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::output_metrics_test

@@ -12,7 +12,7 @@
 #include "precheck/result_files.h"
 #include "report/table.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::precheck_files_test {
 namespace {
 
 constexpr std::string_view kEvil = "</script><b>&\"'\x01";
@@ -201,4 +201,4 @@ TEST_F(PrecheckFiles, ColumnsAreTyped) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::precheck_files_test

@@ -5,7 +5,7 @@
 
 #include "base/text/json.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::precheck_report_test {
 namespace {
 
 OutputRow Row(const std::string& name, CheckStatus status, double hundredth = 1) {
@@ -285,4 +285,4 @@ TEST(PrecheckReport, JsonIsWellFormed) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::precheck_report_test

@@ -12,7 +12,7 @@
 #include "precheck/input_data.h"
 #include "tensor/element_value.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::preparation_test {
 namespace {
 
 constexpr uint64_t kLimit = uint64_t{1} << 24;
@@ -440,4 +440,4 @@ TEST(Preparation, BackwardsThatCannotRunSayWhy) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::preparation_test

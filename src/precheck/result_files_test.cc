@@ -17,7 +17,7 @@
 
 #include "base/file/test_directory.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::result_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -612,4 +612,4 @@ TEST(ResultFilesKilled, AHundredTimesTheSortedFilesAreThoseOfAWholeRun) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::result_files_test

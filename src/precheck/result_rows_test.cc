@@ -9,7 +9,7 @@
 
 #include "base/file/test_directory.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::result_rows_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -248,4 +248,4 @@ TEST_F(DetailsFile, MissingColumnsAreListed) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::result_rows_test

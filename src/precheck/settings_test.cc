@@ -6,7 +6,7 @@
 
 #include "base/file/test_directory.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::settings_test {
 namespace {
 
 Result<PrecheckSettings> Parse(std::string_view text) {
@@ -114,4 +114,4 @@ TEST(PrecheckSettings, SingleKeysReplaceThoseOfTheDefaults) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::settings_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::standards_test {
 namespace {
 
 TEST(Standards, AnApiIsJudgedByTheListThatHasIt) {
@@ -76,4 +76,4 @@ TEST(Standards, EveryStandardHasItsOwnDisplayName) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::standards_test

@@ -12,7 +12,7 @@
 #include "base/file/test_directory.h"
 #include "base/text/csv.h"
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::two_sided_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -378,4 +378,4 @@ TEST_F(TwoSidedFiles, AFullDiskLeavesNoFileUnderItsName) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::two_sided_test

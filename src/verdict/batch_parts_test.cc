@@ -10,7 +10,7 @@
 #include "verdict/comparison_for_test.h"
 #include "verdict/other_batch.h"
 
-namespace plumbline {
+namespace plumbline::batch_parts_test {
 
 // What the parts of a batch come to together: pairs of small dumps.
 
@@ -374,9 +374,9 @@ TEST(DataParts, HoldTheSameWithAllStatisticsOnly) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::batch_parts_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::batch_parts_test {
 
 namespace {
 
@@ -464,4 +464,4 @@ TEST_F(WithoutInputs, AResultOfTheFirstStepIsNone) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::batch_parts_test

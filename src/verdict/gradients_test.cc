@@ -14,7 +14,7 @@
 #include "verdict/judge_rows.h"
 #include "verdict/missed_gradients.h"
 
-namespace plumbline {
+namespace plumbline::gradients_test {
 
 // What backward calls may do: pairs of small dumps, each about one rule of docs/design/verdict.md.
 
@@ -335,9 +335,9 @@ TEST_F(GradientVerdictTest, WrongGradientWithoutAnotherFaultIsNamed) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::gradients_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::gradients_test {
 
 namespace {
 
@@ -632,4 +632,4 @@ TEST_F(SymmetricGradientTest, WithoutTheForwardCallNothingIsKnown) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::gradients_test

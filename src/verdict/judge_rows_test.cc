@@ -9,7 +9,7 @@
 #include "verdict/comparison_for_test.h"
 #include "verdict/unpaired_calls.h"
 
-namespace plumbline {
+namespace plumbline::judge_rows_test {
 
 // Which call is named: pairs of small dumps, each about one rule of docs/design/verdict.md.
 
@@ -738,4 +738,4 @@ TEST_F(ExchangedTest, WhatIsTakenForAnotherIsNamed) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::judge_rows_test

@@ -9,7 +9,7 @@
 #include "verdict/comparison_for_test.h"
 #include "verdict/wrong_results.h"
 
-namespace plumbline {
+namespace plumbline::meeting_points_test {
 
 // Calls of other forms on the way to the same values: pairs of small dumps.
 
@@ -215,9 +215,9 @@ TEST_F(RunningMeanTest, InUseItIsOne) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::meeting_points_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::meeting_points_test {
 
 namespace {
 
@@ -524,4 +524,4 @@ TEST(WrongResults, ZerosThatGoldenAddsToNeedNoSource) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::meeting_points_test

@@ -16,7 +16,7 @@
 #include "verdict/propagated_error.h"
 #include "verdict/rightly_different.h"
 
-namespace plumbline {
+namespace plumbline::noise_test {
 
 // Gradients of biases that no backward call returns, as an optimizer reads them.
 
@@ -247,9 +247,9 @@ TEST_F(BiasGradientsTest, SignsOfLargeElementsAreJudged) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::noise_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::noise_test {
 
 namespace {
 
@@ -319,9 +319,9 @@ TEST(TypeChoice, StartsWhereACallComputesTheFirstNarrowerTensor) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::noise_test
 
-namespace plumbline {
+namespace plumbline::noise_test {
 
 // What follows from a rounding that noise alone flipped, and what does not.
 
@@ -683,4 +683,4 @@ TEST_F(OverwrittenTest, AnotherResultIsNamedNevertheless) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::noise_test

@@ -20,7 +20,7 @@
 #include "verdict/contents.h"
 #include "verdict/precision_choice.h"
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::recomputed_test {
 
 namespace {
 
@@ -600,4 +600,4 @@ TEST(ProductPrecision, DigestsAndSavedValuesTellNothing) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::recomputed_test

@@ -11,7 +11,7 @@
 #include "verdict/missed_updates.h"
 #include "verdict/optimizer_steps.h"
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::steps_test {
 
 // Steps that are a number of times as long as another.
 
@@ -76,9 +76,9 @@ TEST(ScaledStep, AFewElementsTellNothing) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::steps_test
 
-namespace plumbline {
+namespace plumbline::steps_test {
 
 // A parameter that one side does not update: pairs of small dumps.
 
@@ -325,9 +325,9 @@ TEST(SkippedUpdate, OfSeveralEqualParametersAsManyMustBeUpdated) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::steps_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::steps_test {
 
 namespace {
 
@@ -519,4 +519,4 @@ TEST_F(FrozenParameter, ThatIsAnotherAnywayIsNamedForThat) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::steps_test

@@ -8,7 +8,7 @@
 #include "verdict/choose_culprit.h"
 #include "verdict/comparison_for_test.h"
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::unpaired_calls_test {
 
 namespace {
 
@@ -196,9 +196,9 @@ TEST(UnpairedCalls, FirstThatComputesIsBlamedAndNotAView) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::unpaired_calls_test
 
-namespace plumbline {
+namespace plumbline::unpaired_calls_test {
 
 // Values that one recording lacks.
 
@@ -291,9 +291,9 @@ TEST_F(IncompleteRecordTest, WhatTheRecorderLostIsNoGradientThatIsNull) {
 
 }  // namespace
 
-}  // namespace plumbline
+}  // namespace plumbline::unpaired_calls_test
 
-namespace plumbline::verdict {
+namespace plumbline::verdict::unpaired_calls_test {
 
 namespace {
 
@@ -517,4 +517,4 @@ TEST_F(ChooseCulpritTest, ForwardCallsAreNamedWhateverTheGradients) {
 
 }  // namespace
 
-}  // namespace plumbline::verdict
+}  // namespace plumbline::verdict::unpaired_calls_test

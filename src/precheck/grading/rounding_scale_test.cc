@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::rounding_scale_test {
 namespace {
 
 // A call whose tensors lie in one memory, and what its forward returned.
@@ -97,4 +97,4 @@ TEST(RoundingScale, NaNAndInfinityAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::rounding_scale_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::overflow_judge_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -174,4 +174,4 @@ TEST(SkippedRow, WhatIsLeftOutIsNoError) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::overflow_judge_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plumbline::precheck {
+namespace plumbline::precheck::overflow_report_test {
 namespace {
 
 OverflowRow Row(std::string name, OverflowResult result, std::string message = "") {
@@ -64,4 +64,4 @@ TEST(OverflowAnswer, TheJsonHasEveryCall) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck
+}  // namespace plumbline::precheck::overflow_report_test

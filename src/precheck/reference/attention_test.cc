@@ -8,7 +8,7 @@
 #include "base/process/parallel.h"
 #include "precheck/reference/gradient_for_test.h"
 
-namespace plumbline::precheck::reference {
+namespace plumbline::precheck::reference::attention_test {
 namespace {
 
 // Sizes of one attention, and its tensors in layout BNSD.
@@ -444,4 +444,4 @@ TEST(AttentionErrors, HeadsMustBeAMultipleAndPiecesNeedTheirEnds) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck::reference
+}  // namespace plumbline::precheck::reference::attention_test

@@ -5,7 +5,7 @@
 #include "base/process/parallel.h"
 #include "precheck/reference/gradient_for_test.h"
 
-namespace plumbline::precheck::reference {
+namespace plumbline::precheck::reference::fused_operators_test {
 namespace {
 
 Doubles Row(std::vector<double> values) {
@@ -402,4 +402,4 @@ TEST(Errors, EachNamesItsArgument) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck::reference
+}  // namespace plumbline::precheck::reference::fused_operators_test

@@ -7,14 +7,14 @@
 
 #include "precheck/reference/gradient_for_test.h"
 
-namespace plumbline::precheck::reference {
+namespace plumbline::precheck::reference::user_references_test {
 namespace {
 
-class UserFile : public testing::Test {
+class UserFile : public ::testing::Test {
  protected:
   std::string Written(const std::string& text) {
-    const std::string path = testing::TempDir() + "references_" +
-                             testing::UnitTest::GetInstance()->current_test_info()->name() +
+    const std::string path = ::testing::TempDir() + "references_" +
+                             ::testing::UnitTest::GetInstance()->current_test_info()->name() +
                              ".yaml";
     std::ofstream(path) << text;
     return path;
@@ -89,4 +89,4 @@ TEST(UserLibrary, OtherFilesAreNone) {
 }
 
 }  // namespace
-}  // namespace plumbline::precheck::reference
+}  // namespace plumbline::precheck::reference::user_references_test
