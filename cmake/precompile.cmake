@@ -15,6 +15,9 @@ set(plumbline_sources_at_once 8)
 # single objects of their libraries, and must not need the libraries of all others.
 set(plumbline_layers_alone base tensor kernels record config formats hdf5 store capture watch_live
   watch_gradients watch_perturb watch_rules watch_tracer)
+if(PLUMBLINE_SANITIZE)  # no training loads these
+  set(plumbline_layers_alone)
+endif()
 set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
   <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
   <tuple> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>
