@@ -37,7 +37,7 @@ THREADED_GROUP = "python-2"
 MINDSPORE_PYTHON = BUILD / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
 FUZZ_COMPILER = "clang++-14"
 # Longer for every reader of what users hand in than for what only we write.
-FUZZ_S, FUZZ_SHORT_S = 40, 10
+FUZZ_S, FUZZ_SHORT_S = 20, 10
 FUZZ_SHORT = ("acl_dump", "atb_bin", "compare", "config_pack", "csv", "fusion_rule", "graph_dump",
               "journal", "kernels", "packed_value", "view_files", "view_query", "view_store",
               "xlsx")
