@@ -14,6 +14,7 @@
 #   python-native  the three at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
+#   triton     build/triton: Triton for the tests of its kernels, apart because of its size
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -251,6 +252,10 @@ make_mindspore() {
     'import mindspore; mindspore.Tensor([1.0]).asnumpy()'
 }
 
+make_triton() {
+  make_beside triton build/triton requirements/triton.txt 'import triton, torch'
+}
+
 # Its program knows itself what is stale: tests call it too.
 build_test_device() {
   .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
@@ -268,8 +273,9 @@ for part in "$@"; do
     python-native) make_python_and_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
+    triton) make_triton ;;
     test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
-      "python-native, upstream, mindspore, test-device)" ;;
+      "python-native, upstream, mindspore, triton, test-device)" ;;
   esac
 done

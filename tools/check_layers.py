@@ -282,9 +282,10 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "package": ("native recorder", "comparison", "viewer", "watch", "watch files",
                 "configuration check"),
 }
-# What an import inside a function may load: a framework, or what brings a native library that most
-# processes do not need.
-LAZY_IMPORTS = ("torch", "mindspore", "plumbline._compare", "plumbline._hdf5",
+# What an import inside a function may load: a framework or a compiler, or what brings one, or a
+# native library, that most processes do not need.
+LAZY_IMPORTS = ("torch", "mindspore", "triton", "plumbline.pytorch.device.triton_statistics",
+                "plumbline._compare", "plumbline._hdf5",
                 "plumbline.pytorch.operator_dump.session",
                 "plumbline.watch.on_pytorch.transformers_callback",
                 "plumbline.watch.on_pytorch.lightning_callback")

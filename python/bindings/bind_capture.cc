@@ -7,8 +7,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/process/log.h"
 #include "call_probe.h"
@@ -85,6 +87,60 @@ void BindConfig(nb::module_& m) {
 }
 
 using Class = Recorder;
+
+// A row of numbers that a device computes of a tensor (python/plumbline/pytorch/device_values.py).
+struct DeviceRow {
+  double count, nan_count, inf_count, zero_count;
+  double max, min, finite_max, finite_min;
+  double sum, sum_squares;
+  int64_t integer;  // the value of an integer tensor without dimensions, else 0
+};
+
+// Moments of the tensors with the numbers from `first` on, from `count` rows at `address`.
+void AddRows(Recorder& recorder, uint64_t first, uintptr_t address, size_t count) {
+  const nb::gil_scoped_release release;
+  const std::span rows(reinterpret_cast<const DeviceRow*>(address), count);
+  std::vector<kernels::Moments> moments;
+  for (const DeviceRow& row : rows) {
+    kernels::Moments one;
+    one.count = static_cast<uint64_t>(row.count);
+    one.nan_count = static_cast<uint64_t>(row.nan_count);
+    one.inf_count = static_cast<uint64_t>(row.inf_count);
+    one.zero_count = static_cast<uint64_t>(row.zero_count);
+    one.max = row.max;
+    one.min = row.min;
+    one.finite_max = row.finite_max;
+    one.finite_min = row.finite_min;
+    one.sum = row.sum;
+    one.sum_squares = row.sum_squares;
+    one.int_max = one.int_min = row.integer;
+    one.uint_max = one.uint_min = static_cast<uint64_t>(row.integer);
+    moments.push_back(one);
+  }
+  recorder.observer().AddMoments(first, moments);
+}
+
+void BindLateValues(nb::class_<Class>& recorder) {
+  recorder
+      .def("add_moments", &AddRows, nb::arg("first"), nb::arg("address"), nb::arg("count"),
+           "Statistics of the tensors with the numbers from `first` on: rows of 10 float64 and an "
+           "int64 in host memory. May write the files of a step.")
+      .def(
+          "add_tensor",
+          [](Class& self, uint64_t number, nb::handle tensor) {
+            return self.AddLate(number, tensor.ptr());
+          },
+          nb::arg("number"), nb::arg("tensor"),
+          "Every element of the tensor of that number, on the host. False: it cannot be read.")
+      .def(
+          "drop_values",
+          [](Class& self, uint64_t first, uint64_t count, const std::string& why) {
+            const nb::gil_scoped_release release;
+            self.observer().DropValues(first, count, why);
+          },
+          nb::arg("first"), nb::arg("count"), nb::arg("why"),
+          "The statistics of these tensors will not come: they are counted as lost.");
+}
 
 // What bench_path compares this step with. Without it the window closes again.
 void ReadReferenceOfStep(Recorder& recorder, std::optional<int> rank) {
@@ -262,6 +318,7 @@ void BindRecorder(nb::module_& m) {
   BindWindow(recorder);
   BindProbes(recorder);
   BindThread(recorder);
+  BindLateValues(recorder);
   m.def(
       "new_recorder",
       [](const Config& config, const nb::dict& framework) {

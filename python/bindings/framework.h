@@ -49,7 +49,12 @@ struct FrameworkNames {
 // Callables of the framework, owned references; those for function modes and for overrides are null
 // where it has none.
 struct FrameworkHooks {
-  PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
+  PyObject* to_host = nullptr;  // to_host(tensor): a plain CPU tensor of the same values
+  // reduce_on_device(tensor): the number under which Recorder.add_moments brings its statistics
+  // later, or None: it has to be read now. Null: no such device.
+  PyObject* reduce_on_device = nullptr;
+  // copy_from_device(tensor): the same for Recorder.add_tensor, which brings every element.
+  PyObject* copy_from_device = nullptr;
   PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
   PyObject* read_together = nullptr;    // read_together(tensors): their values, waited for once
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack

@@ -105,6 +105,8 @@ class Recorder final : public TensorSink,
   // Forgets tensors seen (values may change unseen from here on) and per-step state.
   void ForgetTensors() { cache_.Clear(); }
   void EndStep();
+  // The elements of a tensor that PackLate() left on its device. False: they cannot be read.
+  bool AddLate(uint64_t number, PyObject* host_tensor);
 
   void PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) override;
   void PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
@@ -149,6 +151,9 @@ class Recorder final : public TensorSink,
   // False if there is none (counted). `with_bytes`: the source should have every element.
   bool Describe(PyObject* tensor, bool with_bytes, Description* out);
   [[nodiscard]] capture::TensorLabels LabelsOf(PyObject* tensor) const;
+  // Has a tensor reduced where it is. False: its values are wanted now; nothing is packed then.
+  bool PackLate(PyObject* tensor, const HostTensor& host, const capture::TensorLabels& labels,
+                std::string_view path, EntryPacker& out);
   // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
   // the training itself and its memory tells whether it has changed.
   bool PackMemory(PyObject* tensor, const capture::TensorLabels& labels, bool may_cache,

@@ -256,10 +256,35 @@ void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::str
   if (!PackMemory(tensor, labels, /*may_cache=*/false, path, out)) out.Null();
 }
 
+bool Recorder::PackLate(PyObject* tensor, const HostTensor& host, const TensorLabels& labels,
+                        std::string_view path, EntryPacker& out) {
+  const ThreadState& thread = ThisThread();
+  if (labels.implicit_zeros > 0 || !tensors_.TakesLateValues()) return false;
+  PyObject* hook =
+      tensors_.WantsEveryElement(thread) ? hooks_.copy_from_device : hooks_.reduce_on_device;
+  PyObject* answer = hook == nullptr ? nullptr : PyObject_CallOneArg(hook, tensor);
+  const uint64_t number =
+      answer == nullptr || answer == Py_None ? 0 : PyLong_AsUnsignedLongLong(answer);
+  const bool is_late = answer != nullptr && answer != Py_None && PyErr_Occurred() == nullptr;
+  if (!is_late) DropError();
+  Py_XDECREF(answer);
+  if (is_late) tensors_.PackLate(thread, {number, host.dtype, host.sizes}, path, labels, out);
+  return is_late;
+}
+
+bool Recorder::AddLate(uint64_t number, PyObject* host_tensor) {
+  HostTensor host;
+  if (!reader_.Read(host_tensor, &host) || !host.on_host) return false;
+  const nanobind::gil_scoped_release release;
+  tensors_.AddLate(number, host.view());
+  return true;
+}
+
 bool Recorder::PackMemory(PyObject* tensor, const TensorLabels& labels, bool may_cache,
                           std::string_view path, EntryPacker& out) {
   HostTensor host;
   if (!reader_.Read(tensor, &host)) return false;
+  if (!host.on_host && PackLate(tensor, host, labels, path, out)) return true;
   PyObject* copy = nullptr;
   if (!host.on_host || (types_.dtypes == nullptr && IsLazy(tensor, host.dtype))) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);

@@ -120,6 +120,21 @@ class Recorder:
 
     def count_loss(self, arg0: str, arg1: str, /) -> None: ...
 
+    def add_moments(self, first: int, address: int, count: int) -> None:
+        """
+        Statistics of the tensors with the numbers from `first` on: rows of 10 float64 and an int64 in host memory. May write the files of a step.
+        """
+
+    def add_tensor(self, number: int, tensor: object) -> bool:
+        """
+        Every element of the tensor of that number, on the host. False: it cannot be read.
+        """
+
+    def drop_values(self, first: int, count: int, why: str) -> None:
+        """
+        The statistics of these tensors will not come: they are counted as lost.
+        """
+
     def set_own_directory(self, arg: str, /) -> None: ...
 
 def new_recorder(config: Config, framework: dict) -> Recorder:

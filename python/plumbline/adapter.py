@@ -41,6 +41,15 @@ class Adapter(Protocol):
     def framework_parts(self) -> dict[str, Any]:
         """Types and callables of the framework that `_core.new_recorder` asks for."""
 
+    def use_recorder(self, recorder: _core.Recorder) -> None:
+        """`recorder` was made of the parts, in place of an earlier one."""
+
+    def send_values(self) -> None:
+        """Values that were left on a device are sent for: the window closes, or the step ends."""
+
+    def receive_values(self) -> None:
+        """Waits until they are there: the recorder ends."""
+
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         """Wrapped APIs as (prefix, name, owner, attribute): owner.attribute is replaced."""
 
@@ -104,6 +113,15 @@ class HookedAdapter:
     def __init__(self, apis: ApiHooksBase, modules: ModuleHooksBase) -> None:
         self._apis = apis
         self._modules = modules
+
+    def use_recorder(self, recorder: _core.Recorder) -> None:
+        """Nothing: no values come later."""
+
+    def send_values(self) -> None:
+        """Nothing."""
+
+    def receive_values(self) -> None:
+        """Nothing."""
 
     def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
         """Starts recording API calls."""

@@ -183,6 +183,7 @@ class CallWindow(Window):
         self._config = config
         parts = {"name": self._adapter.name, **self._adapter.framework_parts()}
         self._recorder = _core.new_recorder(config, parts)
+        self._adapter.use_recorder(self._recorder)
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
         self._operators: OperatorWindow | None = None
         if config.level == "L2":
@@ -338,8 +339,12 @@ class CallWindow(Window):
     def _guarded(self, action: Any) -> None:
         """Runs a window call, in the process that owns the recorder only."""
         if os.getpid() == self._pid:
+            self._adapter.send_values()
             action()
 
     def _close_recorder(self) -> None:
         self._uninstall()
+        if os.getpid() == self._pid:
+            self._adapter.send_values()
+            self._adapter.receive_values()
         self._guarded(self._recorder.close)

@@ -165,6 +165,11 @@ void Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return;
   const bool debug = config_.level == Level::kDebug;
+  if (writer_->is_awaiting()) {
+    return writer_->WhenComplete([this, writer = writer_](RunWriter& open) {
+      ReportUnwritten(open.Publish(), open, false);
+    });
+  }
   if (config_.async_dump && !debug) {
     return WriteLater(writer_,
                       [this](RunWriter& open) { ReportUnwritten(open.Publish(), open, false); });
@@ -219,6 +224,9 @@ void Observer::FinishStep() {
     writer = std::move(writer_);
   }
   if (writer == nullptr) return;
+  if (writer->is_awaiting()) {
+    return writer->WhenComplete([this, writer](RunWriter& complete) { FinishWriter(complete); });
+  }
   if (!config_.async_dump) return FinishWriter(*writer);
   WriteLater(std::move(writer), [this](RunWriter& finished) { FinishWriter(finished); });
 }
@@ -245,9 +253,50 @@ void Observer::Step() {
 void Observer::Close() {
   is_collecting_.store(false, std::memory_order_relaxed);
   FinishStep();
+  constexpr uint64_t kAll = ~uint64_t{0};
+  DropValues(0, kAll, "the process ended before their device had given them");
   threads_.sync.Drain();
   ReportLostSteps();
   last_record_.Drop();
+}
+
+void Observer::AwaitValues(uint64_t number, RunWriter::LateTensor tensor) {
+  writer_->AwaitValues(number, std::move(tensor));
+  const std::lock_guard lock(late_mutex_);
+  if (awaiting_.empty() || awaiting_.back() != writer_) awaiting_.push_back(writer_);
+  late_changed_->notify_all();
+}
+
+bool Observer::AreAwaited(uint64_t first, uint64_t count) const {
+  for (uint64_t number = first; number < first + count; ++number) {
+    const bool is_awaited = std::ranges::any_of(
+        awaiting_, [number](const auto& writer) { return writer->Awaited(number).has_value(); });
+    if (!is_awaited) return false;
+  }
+  return true;
+}
+
+std::vector<std::shared_ptr<RunWriter>> Observer::AwaitingOf(uint64_t first, uint64_t count) {
+  constexpr std::chrono::seconds kLongEnough{1};
+  std::unique_lock lock(late_mutex_);
+  std::erase_if(awaiting_, [](const auto& writer) { return !writer->is_awaiting(); });
+  (void)late_changed_->wait_for(lock, kLongEnough, [&] { return AreAwaited(first, count); });
+  return awaiting_;
+}
+
+void Observer::AddMoments(uint64_t first, std::span<const kernels::Moments> moments) {
+  const auto values = [&](uint64_t index, const RunWriter::LateTensor& tensor) {
+    return LateValues{ComputeStats(tensor.dtype, moments[index], tensor.is_scalar), {}};
+  };
+  for (const std::shared_ptr<RunWriter>& writer : AwaitingOf(first, moments.size())) {
+    writer->AddValues(first, moments.size(), values);
+  }
+}
+
+void Observer::DropValues(uint64_t first, uint64_t count, std::string_view why) {
+  for (const std::shared_ptr<RunWriter>& writer : AwaitingOf(0, 0)) {
+    writer->DropValues(first, count, why);
+  }
 }
 
 // Each trouble was said when it began; this says how long it lasted.

@@ -4,6 +4,7 @@
 #define PLUMBLINE_CAPTURE_OBSERVER_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process/of_process.h"
 #include "config/config.h"
 #include "config/selection.h"
 #include "store/journal.h"
@@ -110,6 +112,16 @@ class Observer {
   // The store of the open step. Requires: is_step_open().
   RunWriter& writer() { return *writer_; }
 
+  // Values of a tensor that a device gives later: from any thread, also when its step is over; the
+  // files of a step are written when its last value is there.
+  // Requires: is_step_open().
+  void AwaitValues(uint64_t number, RunWriter::LateTensor tensor);
+  // The writers that await values, once each of these numbers is awaited: what a device is quick
+  // to give may come while its entry is still being packed.
+  std::vector<std::shared_ptr<RunWriter>> AwaitingOf(uint64_t first, uint64_t count);
+  void AddMoments(uint64_t first, std::span<const kernels::Moments> moments);
+  void DropValues(uint64_t first, uint64_t count, std::string_view why);
+
   // Counts something that could not be recorded; reported once per `what`, whatever call numbers it
   // has.
   void CountLoss(std::string_view counter, std::string_view what);
@@ -135,6 +147,12 @@ class Observer {
   LastLossRecord last_record_;  // outlives threads_
   StoreThreads threads_;        // outlives writer_
   std::shared_ptr<RunWriter> writer_;
+  // Requires late_mutex_.
+  [[nodiscard]] bool AreAwaited(uint64_t first, uint64_t count) const;
+
+  std::mutex late_mutex_;
+  OfProcess<std::condition_variable> late_changed_;
+  std::vector<std::shared_ptr<RunWriter>> awaiting_;  // guarded by late_mutex_; await values
   std::mutex loss_mutex_;
   std::set<std::string> reported_;     // sentences already logged, without their numbers
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one

@@ -95,7 +95,9 @@ TensorRecorder::TensorRecorder(CallRecorder& calls, const FrameworkTexts& texts)
       wants_digest_(calls.config().summary_mode == SummaryMode::kMd5),
       wants_xor_(calls.config().summary_mode == SummaryMode::kXor) {}
 
-kernels::TensorScan TensorRecorder::Scan(const TensorView& view, kernels::ScanWants wants) const {
+kernels::TensorScan TensorRecorder::Scan(const TensorView& view, kernels::ScanWants wants,
+                                         On thread) const {
+  if (thread == On::kBackground) return kernels::ScanTensor(view, wants);
   const kernels::Team team = calls_.threads().team();
   wants.team = &team;
   if (view.size_bytes() < kReleaseLockBytes) return kernels::ScanTensor(view, wants);
@@ -128,7 +130,8 @@ bool TensorRecorder::IsWorthRemembering(const TensorView& view) {
   return view.size_bytes() >= kWorthRememberingBytes;
 }
 
-TensorBuffer TensorRecorder::BufferFrom(RunWriter& writer, size_t bytes) const {
+TensorBuffer TensorRecorder::BufferFrom(RunWriter& writer, size_t bytes, On thread) const {
+  if (thread == On::kBackground) return writer.AcquireBuffer(bytes);
   TensorBuffer buffer;
   if (bytes < kReleaseLockBytes) buffer = writer.TryAcquireBuffer(bytes);
   if (buffer.is_valid()) return buffer;
@@ -137,7 +140,7 @@ TensorBuffer TensorRecorder::BufferFrom(RunWriter& writer, size_t bytes) const {
 }
 
 TensorStats TensorRecorder::StatsWithZeros(const TensorView& view, uint64_t zeros) const {
-  kernels::Moments sums = Scan(view, {}).moments;
+  kernels::Moments sums = Scan(view, {}, On::kProgram).moments;
   sums.count += zeros;
   sums.zero_count += zeros;
   sums.max = std::max(sums.max, 0.0);
@@ -147,21 +150,20 @@ TensorStats TensorRecorder::StatsWithZeros(const TensorView& view, uint64_t zero
   return ComputeStats(view.dtype, sums, /*is_scalar=*/false);
 }
 
-void TensorRecorder::ScanInto(const TensorView& view, TensorFacts* facts) const {
+void TensorRecorder::ScanInto(const TensorView& view, On thread, TensorFacts* facts) const {
   kernels::ScanWants wants;
   wants.moments = !wants_xor_;
   wants.xor_words = wants_xor_;
   wants.crc32 = wants_digest_;
   // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
   wants.crc_of_float32 = true;
-  const kernels::TensorScan scan = Scan(view, wants);
+  const kernels::TensorScan scan = Scan(view, wants, thread);
   if (wants_xor_) return FillXor(view, scan, facts);
   Fill(view, scan, wants_digest_, facts);
 }
 
-std::string TensorRecorder::Save(const ThreadState& thread, const TensorView& view,
-                                 std::string_view path, TensorFacts* facts) const {
-  RunWriter& writer = calls_.observer().writer();
+std::string TensorRecorder::ReserveName(RunWriter& writer, const ThreadState& thread,
+                                        std::string_view path) const {
   std::string tensor_name = thread.entry_name;
   if (!path.empty()) {
     tensor_name += '.';
@@ -170,14 +172,18 @@ std::string TensorRecorder::Save(const ThreadState& thread, const TensorView& vi
   // A parameter's gradient of a later backward pass replaces the earlier one.
   const bool replaces =
       thread.replaces_files || KindOfCall(thread.entry_name) == CallKind::kParametersGrad;
-  const std::string file_name = writer.ReserveTensorName(
+  return writer.ReserveTensorName(
       tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
-  if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
-  TensorBuffer buffer = BufferFrom(writer, view.size_bytes());
+}
+
+bool TensorRecorder::Save(RunWriter& writer, const std::string& file_name, const TensorView& view,
+                          On thread, TensorFacts* facts) const {
+  if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return true;
+  TensorBuffer buffer = BufferFrom(writer, view.size_bytes(), thread);
   if (!buffer.is_valid()) {
     writer.CountLostTensor();
-    ScanInto(view, facts);
-    return {};
+    ScanInto(view, thread, facts);
+    return false;
   }
   kernels::ScanWants wants;
   wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
@@ -185,7 +191,7 @@ std::string TensorRecorder::Save(const ThreadState& thread, const TensorView& vi
   wants.moments = !wants_xor_;
   wants.xor_words = wants_xor_;
   wants.copy_to = buffer.bytes().data();
-  const kernels::TensorScan scan = Scan(view, wants);
+  const kernels::TensorScan scan = Scan(view, wants, thread);
   if (wants_xor_) {
     FillXor(view, scan, facts);
   } else {
@@ -196,14 +202,14 @@ std::string TensorRecorder::Save(const ThreadState& thread, const TensorView& vi
     digest.moments = false;
     digest.crc32 = true;
     digest.crc_of_float32 = true;
-    facts->digest = Scan(view, digest).crc32;
+    facts->digest = Scan(view, digest, thread).crc32;
   }
   facts->content = MakeContentKey(scan.content, view.dtype, view.sizes);
   facts->has_content = true;
-  if (writer.LinkIfKnown(facts->content, file_name)) return file_name;
+  if (writer.LinkIfKnown(facts->content, file_name)) return true;
   writer.SaveTensor({file_name, view.dtype, view.sizes, scan.crc32, facts->content},
                     std::move(buffer));
-  return file_name;
+  return true;
 }
 
 TensorRecorder::Reading TensorRecorder::Read(const ThreadState& thread, const TensorView& view,
@@ -214,9 +220,13 @@ TensorRecorder::Reading TensorRecorder::Read(const ThreadState& thread, const Te
   if (implicit_zeros > 0) {
     reading.facts.stats = StatsWithZeros(view, implicit_zeros);
   } else if (thread.saves_tensors) {
-    reading.data_name = Save(thread, view, path, &reading.facts);
+    RunWriter& writer = calls_.observer().writer();
+    reading.data_name = ReserveName(writer, thread, path);
+    if (!Save(writer, reading.data_name, view, On::kProgram, &reading.facts)) {
+      reading.data_name.clear();
+    }
   } else if (known == nullptr) {
-    ScanInto(view, &reading.facts);
+    ScanInto(view, On::kProgram, &reading.facts);
   }
   return reading;
 }
@@ -227,7 +237,9 @@ void TensorRecorder::PackWithMembers(const PackedTensor& tensor, const TensorLab
                                      std::string_view reason, EntryPacker& out) const {
   if (labels.extra_members.empty() && reason.empty()) return out.Tensor(tensor);
   BeginTensor(tensor.type, tensor.dtype_text, tensor.shape, out);
-  if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
+  if (tensor.late) {
+    out.LateMembers(*tensor.late);
+  } else if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
     PackStatistic("Max", tensor.max, out);
     PackStatistic("Min", tensor.min, out);
     PackStatistic("Mean", tensor.mean, out);
@@ -269,16 +281,52 @@ void TensorRecorder::Pack(const TensorView& view, const Reading& reading,
   packed.max_finite = facts.stats.max_finite;
   packed.min_finite = facts.stats.min_finite;
   if (texts_.tells_grad) packed.requires_grad = labels.requires_grad;
-  std::string digest;
-  if (facts.has_digest) {
-    digest = wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
-  }
+  const std::string digest = DigestText(facts);
   packed.digest = digest;
   packed.data_name = reading.data_name;
   const bool explains = calls_.search() == Search::kNonFinite;
   const std::string_view reason =
       explains ? ReasonOf(packed, view.dtype, calls_.config().finds_saturated) : std::string_view();
   PackWithMembers(packed, labels, reason, out);
+}
+
+std::string TensorRecorder::DigestText(const TensorFacts& facts) const {
+  if (!facts.has_digest) return {};
+  return wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
+}
+
+void TensorRecorder::PackLate(const ThreadState& thread, const LateTensor& tensor,
+                              std::string_view path, const TensorLabels& labels,
+                              EntryPacker& out) const {
+  Observer& observer = calls_.observer();
+  std::string file_name;
+  if (thread.saves_tensors) file_name = ReserveName(observer.writer(), thread, path);
+  PackedTensor packed;
+  packed.type = labels.type;
+  packed.dtype_text =
+      labels.dtype_text.empty() ? texts_.DTypeText(tensor.dtype) : labels.dtype_text;
+  packed.shape = labels.shape == nullptr ? tensor.sizes : std::span<const int64_t>(*labels.shape);
+  if (texts_.tells_grad) packed.requires_grad = labels.requires_grad;
+  packed.data_name = file_name;
+  packed.late = tensor.number;
+  PackWithMembers(packed, labels, {}, out);
+  observer.AwaitValues(tensor.number, {tensor.dtype, tensor.sizes.empty(), std::move(file_name)});
+}
+
+void TensorRecorder::AddLate(uint64_t number, const TensorView& view) const {
+  for (const std::shared_ptr<RunWriter>& writer : calls_.observer().AwaitingOf(number, 1)) {
+    const std::optional<RunWriter::LateTensor> awaited = writer->Awaited(number);
+    if (!awaited) continue;
+    TensorFacts facts;
+    if (awaited->file_name.empty()) {
+      ScanInto(view, On::kBackground, &facts);
+    } else {
+      (void)Save(*writer, awaited->file_name, view, On::kBackground, &facts);
+    }
+    return writer->AddValues(number, 1, [&](uint64_t, const RunWriter::LateTensor&) {
+      return LateValues{facts.stats, DigestText(facts)};
+    });
+  }
 }
 
 void TensorRecorder::PackWithoutValues(const TensorLabels& labels, EntryPacker& out) const {

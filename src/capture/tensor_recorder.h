@@ -54,6 +54,8 @@ class TensorRecorder {
   [[nodiscard]] bool WantsEveryElement(const ThreadState& thread) const {
     return thread.saves_tensors || wants_digest_ || wants_xor_;
   }
+  // Whether an entry may be packed before the values of its tensors are known.
+  [[nodiscard]] bool TakesLateValues() const { return calls_.search() == Search::kNothing; }
   // Whether what was found out about a tensor of the training may be remembered. Searches for NaN
   // remember less than is wanted here.
   [[nodiscard]] bool remembers() const {
@@ -72,6 +74,17 @@ class TensorRecorder {
   // Packs the record of a tensor that was read.
   void Pack(const TensorView& view, const Reading& reading, const TensorLabels& labels,
             EntryPacker& out) const;
+  // The same of a tensor on a device, whose values come later, under `number`: to
+  // Observer::AddMoments() or, where every element is wanted, to AddLate().
+  struct LateTensor {
+    uint64_t number = 0;
+    DType dtype = DType::kFloat32;
+    std::span<const int64_t> sizes;
+  };
+  void PackLate(const ThreadState& thread, const LateTensor& tensor, std::string_view path,
+                const TensorLabels& labels, EntryPacker& out) const;
+  // Takes the elements of such a tensor, on any thread and without the program's lock.
+  void AddLate(uint64_t number, const TensorView& view) const;
   // The same without values.
   void PackWithoutValues(const TensorLabels& labels, EntryPacker& out) const;
   // Type, dtype, shape and, where it is told, requires_grad.
@@ -83,16 +96,22 @@ class TensorRecorder {
   [[nodiscard]] static bool IsWorthRemembering(const TensorView& view);
 
  private:
+  // A thread of the program holds its lock, and others help it.
+  enum class On : uint8_t { kProgram, kBackground };
   // One pass over the memory: statistics and, in md5 mode, the CRC; in xor mode only the XOR.
-  void ScanInto(const TensorView& view, TensorFacts* facts) const;
-  // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
-  // yet.
-  std::string Save(const ThreadState& thread, const TensorView& view, std::string_view path,
-                   TensorFacts* facts) const;
-  [[nodiscard]] kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) const;
+  void ScanInto(const TensorView& view, On thread, TensorFacts* facts) const;
+  [[nodiscard]] std::string ReserveName(RunWriter& writer, const ThreadState& thread,
+                                        std::string_view path) const;
+  // Stores the tensor in that file, or links a file of the same contents; fills `facts` if they are
+  // not known yet. False: it was lost (counted).
+  bool Save(RunWriter& writer, const std::string& file_name, const TensorView& view, On thread,
+            TensorFacts* facts) const;
+  [[nodiscard]] kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants,
+                                         On thread) const;
   [[nodiscard]] TensorStats StatsWithZeros(const TensorView& view, uint64_t zeros) const;
+  [[nodiscard]] std::string DigestText(const TensorFacts& facts) const;
   // Memory for a copy. Waiting for the writer's budget does not stop the other threads.
-  [[nodiscard]] TensorBuffer BufferFrom(RunWriter& writer, size_t bytes) const;
+  [[nodiscard]] TensorBuffer BufferFrom(RunWriter& writer, size_t bytes, On thread) const;
   void PackWithMembers(const PackedTensor& tensor, const TensorLabels& labels,
                        std::string_view reason, EntryPacker& out) const;
 

@@ -11,10 +11,29 @@ constexpr int kHasGrad = 1, kGradTrue = 2, kHasMaxFinite = 4, kHasMinFinite = 8,
               kHasDataName = 32;
 constexpr int kMaxDepth = 500;  // deeper than any walk packs (400): damaged bytes
 
+Value ValueOf(const Statistic& statistic) {
+  return std::visit([](const auto& held) { return Value(held); }, statistic);
+}
+
+// The keys of a tensor that is a map. `late` null: its values have not come.
+void AddLateMembers(const LateValues* late, ValueMap& map) {
+  const TensorStats stats = late == nullptr ? TensorStats() : late->stats;
+  if (late == nullptr || !late->digest.starts_with("0x")) {  // summary_mode xor has no statistics
+    map.emplace_back("Max", ValueOf(stats.max));
+    map.emplace_back("Min", ValueOf(stats.min));
+    map.emplace_back("Mean", ValueOf(stats.mean));
+    map.emplace_back("Norm", ValueOf(stats.norm));
+  }
+  if (stats.max_finite) map.emplace_back("Max_except_inf_nan", ValueOf(*stats.max_finite));
+  if (stats.min_finite) map.emplace_back("Min_except_inf_nan", ValueOf(*stats.min_finite));
+  if (late != nullptr && !late->digest.empty()) map.emplace_back("md5", late->digest);
+}
+
 // Cursor over packed bytes. Every read checks what remains; failed_ sticks.
 class Unpacker {
  public:
-  explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit Unpacker(std::span<const std::byte> bytes, const LateTable* late = nullptr)
+      : bytes_(bytes), late_(late) {}
 
   template <class T>
   T Number() {
@@ -43,8 +62,10 @@ class Unpacker {
 
   PackTag Tag() { return static_cast<PackTag>(Number<uint8_t>()); }
 
-  Statistic Stat() {
-    switch (Tag()) {
+  Statistic Stat() { return StatOf(Tag()); }
+
+  Statistic StatOf(PackTag tag) {
+    switch (tag) {
       case PackTag::kFalse:
         return false;
       case PackTag::kTrue:
@@ -68,16 +89,47 @@ class Unpacker {
     tensor.dtype_text = Text();
     const auto rank = Number<uint8_t>();
     for (int i = 0; i < rank && !failed_; ++i) tensor.shape.push_back(Number<int64_t>());
-    tensor.max = Stat();
-    tensor.min = Stat();
-    tensor.mean = Stat();
-    tensor.norm = Stat();
+    const PackTag first = Tag();
+    const LateValues* late = nullptr;
+    if (first == PackTag::kLate) {
+      late = FindLate();
+    } else {
+      tensor.max = StatOf(first);
+      tensor.min = Stat();
+      tensor.mean = Stat();
+      tensor.norm = Stat();
+    }
     if (flags & kHasGrad) tensor.requires_grad = (flags & kGradTrue) != 0;
     if (flags & kHasMaxFinite) tensor.max_finite = Stat();
     if (flags & kHasMinFinite) tensor.min_finite = Stat();
     if (flags & kHasDigest) tensor.digest = Text();
     if (flags & kHasDataName) tensor.data_name = Text();
+    if (late != nullptr) SetStats(late->stats, &tensor);
+    if (late != nullptr && !late->digest.empty()) tensor.digest = late->digest;
     return tensor;
+  }
+
+  // Null, and counted, if its values have not come.
+  const LateValues* FindLate() {
+    const auto number = Number<uint64_t>();
+    if (failed_) return nullptr;
+    const auto it = late_ == nullptr ? LateTable::const_iterator() : late_->find(number);
+    if (late_ != nullptr && it != late_->end()) return &it->second;
+    ++late_missing_;
+    return nullptr;
+  }
+
+  LateValues Late() {
+    LateValues values;
+    const auto flags = Number<uint8_t>();
+    values.stats.max = Stat();
+    values.stats.min = Stat();
+    values.stats.mean = Stat();
+    values.stats.norm = Stat();
+    if (flags & kHasMaxFinite) values.stats.max_finite = Stat();
+    if (flags & kHasMinFinite) values.stats.min_finite = Stat();
+    if (flags & kHasDigest) values.digest = Text();
+    return values;
   }
 
   Value Read(PackTag tag, int depth) {
@@ -111,6 +163,7 @@ class Unpacker {
       }
       case PackTag::kEnd:
       case PackTag::kKey:
+      case PackTag::kLate:
         break;
     }
     failed_ = true;
@@ -120,6 +173,10 @@ class Unpacker {
   ValueMap Members(int depth) {
     ValueMap map;
     for (PackTag t = Tag(); !failed_ && t != PackTag::kEnd; t = Tag()) {
+      if (t == PackTag::kLate) {
+        AddLateMembers(FindLate(), map);
+        continue;
+      }
       if (t != PackTag::kKey) {
         failed_ = true;
         break;
@@ -132,10 +189,23 @@ class Unpacker {
   }
 
   [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] bool at_end() const { return bytes_.empty(); }
+  [[nodiscard]] uint32_t late_missing() const { return late_missing_; }
   [[nodiscard]] bool ok() const { return !failed_ && bytes_.empty(); }
 
  private:
+  static void SetStats(const TensorStats& stats, TensorRecord* tensor) {
+    tensor->max = stats.max;
+    tensor->min = stats.min;
+    tensor->mean = stats.mean;
+    tensor->norm = stats.norm;
+    tensor->max_finite = stats.max_finite;
+    tensor->min_finite = stats.min_finite;
+  }
+
   std::span<const std::byte> bytes_;
+  const LateTable* late_;
+  uint32_t late_missing_ = 0;
   bool failed_ = false;
 };
 
@@ -227,14 +297,39 @@ void EntryPacker::Tensor(const PackedTensor& tensor) {
   Text(tensor.dtype_text);
   Number(static_cast<uint8_t>(tensor.shape.size()));
   for (const int64_t dimension : tensor.shape) Number(dimension);
-  Stat(tensor.max);
-  Stat(tensor.min);
-  Stat(tensor.mean);
-  Stat(tensor.norm);
+  if (tensor.late) {
+    LateMembers(*tensor.late);
+  } else {
+    Stat(tensor.max);
+    Stat(tensor.min);
+    Stat(tensor.mean);
+    Stat(tensor.norm);
+  }
   if (tensor.max_finite) Stat(*tensor.max_finite);
   if (tensor.min_finite) Stat(*tensor.min_finite);
   if (!tensor.digest.empty()) Text(tensor.digest);
   if (!tensor.data_name.empty()) Text(tensor.data_name);
+}
+
+void EntryPacker::LateMembers(uint64_t number) {
+  Tag(PackTag::kLate);
+  Number(number);
+}
+
+void EntryPacker::Late(uint64_t number, const LateValues& values) {
+  const TensorStats& stats = values.stats;
+  int flags = 0;
+  if (stats.max_finite) flags |= kHasMaxFinite;
+  if (stats.min_finite) flags |= kHasMinFinite;
+  if (!values.digest.empty()) flags |= kHasDigest;
+  Number(number);
+  Number(static_cast<uint8_t>(flags));
+  for (const Statistic& statistic : {stats.max, stats.min, stats.mean, stats.norm}) {
+    Stat(statistic);
+  }
+  if (stats.max_finite) Stat(*stats.max_finite);
+  if (stats.min_finite) Stat(*stats.min_finite);
+  if (!values.digest.empty()) Text(values.digest);
 }
 
 void EntryPacker::BeginTyped(std::string_view type) {
@@ -266,8 +361,8 @@ Result<EntryHead> PeekEntry(std::span<const std::byte> packed) {
   return head;
 }
 
-Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed) {
-  Unpacker in(packed);
+Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed, const LateTable* late) {
+  Unpacker in(packed, late);
   UnpackedEntry entry;
   const auto flags = in.Number<uint8_t>();
   entry.stack_id = in.Number<uint32_t>();
@@ -277,7 +372,19 @@ Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed) {
   entry.call.members = in.Members(0);
   if (!in.ok()) return Error(ErrorCode::kCorrupt, "journal entry: damaged packed values");
   entry.call.kind = KindOfCall(entry.call.name);
+  entry.late_missing = in.late_missing();
   return entry;
+}
+
+Status UnpackLate(std::span<const std::byte> packed, LateTable* table) {
+  Unpacker in(packed);
+  while (!in.at_end()) {
+    const auto number = in.Number<uint64_t>();
+    LateValues values = in.Late();
+    if (in.failed()) return Error(ErrorCode::kCorrupt, "journal values: damaged record");
+    table->insert_or_assign(number, std::move(values));
+  }
+  return {};
 }
 
 CallKind KindOfCall(std::string_view name) {

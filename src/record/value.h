@@ -14,9 +14,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "plumbline/record.h"
+#include "record/tensor_stats.h"
 
 namespace plumbline {
 
@@ -34,7 +36,18 @@ enum class PackTag : uint8_t {
   kMap = 9,      // {kKey, str, value}, kEnd
   kTensor = 10,  // see PackedTensor
   kKey = 11,
+  // u64 number: in place of a tensor's four statistics, or of the keys of a map that is a tensor.
+  // What is known of it comes later (LateTable).
+  kLate = 12,
 };
+
+// What is found out about a tensor after its entry was packed: the host does not wait for a device.
+struct LateValues {
+  TensorStats stats;
+  std::string digest;  // empty: none
+};
+// By the number that stands in the entry, which is used once in a process.
+using LateTable = std::unordered_map<uint64_t, LateValues>;
 
 // A tensor as the hot path describes it; texts are borrowed until Add() returns.
 struct PackedTensor {
@@ -46,6 +59,8 @@ struct PackedTensor {
   std::optional<Statistic> max_finite, min_finite;
   std::string_view digest;     // empty: none
   std::string_view data_name;  // empty: none
+  // Number of the values, where they come later; statistics and digest above are not looked at.
+  std::optional<uint64_t> late;
 };
 
 // Packs one entry. Reusable: Begin() clears. Calls must nest properly. Single-threaded.
@@ -66,6 +81,10 @@ class EntryPacker {
   void EndList() { Tag(PackTag::kEnd); }
   void EndMap() { Tag(PackTag::kEnd); }
   void Tensor(const PackedTensor& tensor);
+  // In a map, in place of a key: the statistics and the digest of that number.
+  void LateMembers(uint64_t number);
+  // Behind the entries, in a record of its own: what UnpackLate() reads.
+  void Late(uint64_t number, const LateValues& values);
   // {"type": type, "value": <the next value>}: call, add the value, then EndMap().
   void BeginTyped(std::string_view type);
   // Appends values packed elsewhere (a list or map body, or one value).
@@ -106,11 +125,16 @@ struct UnpackedEntry {
   Call call;
   uint32_t stack_id = 0;
   bool has_parent = false;
-  std::string parent;  // empty with has_parent: a root
+  std::string parent;         // empty with has_parent: a root
+  uint32_t late_missing = 0;  // tensors whose values have not come: their statistics are absent
 };
 
-// kCorrupt when the bytes are not a packed entry.
-Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed);
+// `late`: values that came after the entry. kCorrupt when the bytes are not a packed entry.
+Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed,
+                                  const LateTable* late = nullptr);
+
+// Adds what EntryPacker::Late() packed, any number of times. kCorrupt: `table` may hold a part.
+Status UnpackLate(std::span<const std::byte> packed, LateTable* table);
 
 // The kind of entry a name denotes (record/call_name.h has the full grammar).
 CallKind KindOfCall(std::string_view name);

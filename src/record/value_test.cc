@@ -151,5 +151,88 @@ TEST(PackedValue, KindIsFoundInTheLastSegments) {
   EXPECT_EQ(KindOfCall(""), CallKind::kOther);
 }
 
+TensorStats StatsOf(const Statistic& max, const Statistic& min, const Statistic& mean,
+                    const Statistic& norm) {
+  TensorStats stats;
+  stats.max = max;
+  stats.min = min;
+  stats.mean = mean;
+  stats.norm = norm;
+  return stats;
+}
+
+// A tensor, and one that is a map, whose values come later under 5 and 6.
+std::vector<std::byte> LateSample() {
+  EntryPacker packer;
+  packer.Begin("Torch.add.0.forward", nullptr, 0);
+  packer.Key("output");
+  packer.BeginList();
+  const std::vector<int64_t> shape = {2};
+  PackedTensor tensor;
+  tensor.type = "torch.Tensor";
+  tensor.dtype_text = "torch.float32";
+  tensor.shape = shape;
+  tensor.requires_grad = true;
+  tensor.data_name = "x.pt";
+  tensor.late = 5;
+  packer.Tensor(tensor);
+  packer.BeginMap();
+  packer.Key("type");
+  packer.String("DTensor");
+  packer.LateMembers(6);
+  packer.Key("requires_grad");
+  packer.Bool(false);
+  packer.EndMap();
+  packer.EndList();
+  const auto bytes = packer.Finish();
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(PackedValue, ValuesComeAfterTheEntry) {
+  EntryPacker later;
+  LateValues first{StatsOf(2.0, -INFINITY, 1.0, 3.0), "0123abcd"};
+  first.stats.min_finite = Statistic(-4.0);
+  later.Late(5, first);
+  later.Late(6, {StatsOf(int64_t{7}, true, {}, 3.0), {}});
+  LateTable table;
+  ASSERT_TRUE(UnpackLate(later.bytes(), &table));
+  const UnpackedEntry entry = UnpackEntry(LateSample(), &table).value();
+  EXPECT_EQ(entry.late_missing, 0U);
+  const auto* output = entry.call.Find("output")->As<ValueList>();
+  const auto* tensor = output->at(0).As<TensorRecord>();
+  EXPECT_EQ(tensor->max, Statistic(2.0));
+  EXPECT_EQ(tensor->min, Statistic(-INFINITY));
+  EXPECT_EQ(tensor->norm, Statistic(3.0));
+  EXPECT_EQ(tensor->max_finite, std::nullopt);
+  EXPECT_EQ(tensor->min_finite, std::optional(Statistic(-4.0)));
+  EXPECT_EQ(tensor->requires_grad, true);
+  EXPECT_EQ(tensor->digest, "0123abcd");
+  EXPECT_EQ(tensor->data_name, "x.pt");
+  const Value& map = output->at(1);
+  EXPECT_EQ(*map.Find("Max")->As<int64_t>(), 7);
+  EXPECT_EQ(*map.Find("Min")->As<bool>(), true);
+  EXPECT_TRUE(map.Find("Mean")->is_null());
+  EXPECT_EQ(*map.Find("requires_grad")->As<bool>(), false);
+  EXPECT_EQ(map.Find("md5"), nullptr);
+}
+
+TEST(PackedValue, ValuesThatDidNotComeAreAbsentAndCounted) {
+  const UnpackedEntry entry = UnpackEntry(LateSample()).value();
+  EXPECT_EQ(entry.late_missing, 2U);
+  const auto* output = entry.call.Find("output")->As<ValueList>();
+  EXPECT_EQ(output->at(0).As<TensorRecord>()->max, Statistic());
+  EXPECT_TRUE(output->at(1).Find("Norm")->is_null());
+}
+
+TEST(PackedValue, CutLateValuesAreCorrupt) {
+  EntryPacker later;
+  later.Late(5, {StatsOf(2.0, 1.0, 1.0, 3.0), "0123abcd"});
+  const auto bytes = later.bytes();
+  for (size_t size = 1; size < bytes.size(); ++size) {
+    LateTable table;
+    EXPECT_FALSE(UnpackLate(bytes.first(size), &table)) << size;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline

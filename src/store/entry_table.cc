@@ -129,10 +129,11 @@ void EntryTable::AddStack(uint32_t id, std::span<const std::string> frames) {
   stacks_.try_emplace(id).first->second.assign(text.data(), text.size());
 }
 
-Result<Call> EntryTable::Merge(const Slot& slot) const {
+Result<Call> EntryTable::Merge(const Slot& slot, WriteResult& result) const {
   Call call;
   for (uint32_t part = slot.first_part; part != kNone; part = parts_[part].next) {
-    PL_TRY_ASSIGN(UnpackedEntry entry, UnpackEntry(parts_[part].bytes));
+    PL_TRY_ASSIGN(UnpackedEntry entry, UnpackEntry(parts_[part].bytes, &late_));
+    result.values_missing += entry.late_missing;
     if (part == slot.first_part) {
       call = std::move(entry.call);
     } else {
@@ -192,7 +193,7 @@ Status EntryTable::WriteDump(AtomicFile& file, const RunHeader& header,
   writer.Begin(header);
   for (const Slot& slot : slots_) {
     if (slot.removed || !slot.has_members) continue;
-    Result<Call> call = Merge(slot);
+    Result<Call> call = Merge(slot, result);
     if (!call) {
       ++result.entries_damaged;
       continue;

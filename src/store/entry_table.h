@@ -33,6 +33,8 @@ class EntryTable {
   Status Add(std::span<const std::byte> packed);
   void Remove(std::string_view name);
   void AddStack(uint32_t id, std::span<const std::string> frames);
+  // The bytes of EntryPacker::Late(): values of tensors in entries added before. kCorrupt.
+  Status AddLate(std::span<const std::byte> packed) { return UnpackLate(packed, &late_); }
 
   // Entries with at least one member: what dump.json will list.
   [[nodiscard]] size_t call_count() const { return call_count_; }
@@ -43,6 +45,7 @@ class EntryTable {
   using KeepTensor = std::function<bool(const std::string& data_name)>;
   struct WriteResult {
     uint64_t tensors_dropped = 0;
+    uint64_t values_missing = 0;   // tensors whose values have not come: null in dump.json
     uint64_t entries_damaged = 0;  // their bytes could not be unpacked; left out
   };
   // Which files Write() makes.
@@ -82,7 +85,7 @@ class EntryTable {
   };
 
   std::span<const std::byte> Keep(std::span<const std::byte> bytes);
-  Result<Call> Merge(const Slot& slot) const;
+  Result<Call> Merge(const Slot& slot, WriteResult& result) const;
   Status WriteStacks(AtomicFile& file) const;
   std::string ConstructText() const;
   Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
@@ -94,6 +97,7 @@ class EntryTable {
   std::pmr::vector<Slot> slots_;
   std::pmr::unordered_map<std::string_view, uint32_t> index_;
   std::pmr::unordered_map<uint32_t, std::pmr::string> stacks_;  // as they stand in stack.json
+  LateTable late_;
   size_t call_count_ = 0;
   uint64_t bytes_added_ = 0;
 };

@@ -66,6 +66,7 @@ enum class RecordKind : uint8_t {
   kStack = 3,   // u32 id, u32 count, count str: frames, innermost first
   kLoss = 4,    // str counter, u64 count, str sentence
   kRemove = 5,  // str name: deletes the entry
+  kLate = 7,    // what EntryPacker::Late() packed, any number of times: values of earlier entries
   kSeal = 6,    // empty: everything before is in the final files, durably
 };
 

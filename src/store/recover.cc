@@ -53,6 +53,9 @@ Status Take(const JournalRecord& record, JournalContent& content, Recovery& reco
       content.entries.Remove(name);
       break;
     }
+    case RecordKind::kLate:
+      if (!content.entries.AddLate(record.payload)) ++recovery.entries_damaged;
+      break;
     case RecordKind::kSeal:
       break;
     default:
@@ -92,6 +95,13 @@ void AddMissingTensors(uint64_t count, std::vector<Loss>& losses) {
                               : "the process ended before these tensor files were written"});
 }
 
+// Those that a device had not given when the process ended.
+void AddMissingValues(uint64_t count, std::vector<Loss>& losses) {
+  if (count == 0) return;
+  losses.push_back({std::string(error_log::kValuesDropped), count,
+                    "the process ended before their device had given these statistics"});
+}
+
 // What the log of the directory says; nothing where there is none. It would be replaced.
 Result<std::vector<Loss>> LoggedLosses(const std::string& directory) {
   const std::string path = JoinPath(directory, run_files::kErrorLog);
@@ -114,6 +124,7 @@ Status WriteFiles(const JournalContent& content, const Directory& directory,
   options.before_dump = [&](const EntryTable::WriteResult& result) -> Status {
     std::vector<Loss> losses = recovery.losses;
     AddMissingTensors(result.tensors_dropped, losses);
+    AddMissingValues(result.values_missing, losses);
     AddLogged(logged, losses);
     const uint64_t damaged = recovery.entries_damaged + result.entries_damaged;
     if (damaged > 0) losses.push_back({"entries_damaged", damaged, "records of the journal"});

@@ -171,8 +171,88 @@ void RunWriter::AddLossLocked(const Loss& loss) {
   if (journal_failed_) RecordLosses();
 }
 
+void RunWriter::AwaitValues(uint64_t number, LateTensor tensor) {
+  const std::lock_guard lock(mutex_);
+  awaited_.insert_or_assign(number, std::move(tensor));
+}
+
+std::optional<RunWriter::LateTensor> RunWriter::Awaited(uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto awaited = awaited_.find(number);
+  if (awaited == awaited_.end()) return std::nullopt;
+  return awaited->second;
+}
+
+void RunWriter::AddLateLocked(std::span<const std::byte> packed) {
+  if (packed.empty()) return;
+  const Status added = entries_.AddLate(packed);
+  if (!added)
+    return AddLossLocked({std::string(error_log::kValuesDropped), 1, added.error().message()});
+  changed_ = true;
+  if (!journal_failed_) Journaled(journal_.Append(RecordKind::kLate, packed));
+}
+
+void RunWriter::AddValues(uint64_t first, uint64_t count, const ValuesOf& values_of) {
+  {
+    const std::lock_guard lock(mutex_);
+    late_.Clear();
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto awaited = awaited_.find(first + i);
+      if (awaited == awaited_.end()) continue;
+      late_.Late(first + i, values_of(i, awaited->second));
+      awaited_.erase(awaited);
+    }
+    AddLateLocked(late_.bytes());
+  }
+  RunIfComplete();
+}
+
+void RunWriter::DropValues(uint64_t first, uint64_t count, std::string_view why) {
+  {
+    const std::lock_guard lock(mutex_);
+    const size_t dropped = std::erase_if(awaited_, [&](const auto& item) {
+      if (item.first - first >= count) return false;
+      if (!item.second.file_name.empty()) tensors_->Lose(item.second.file_name);
+      return true;
+    });
+    if (dropped == 0) return;
+    values_problem_ = why;
+    changed_ = true;
+  }
+  RunIfComplete();
+}
+
+bool RunWriter::is_awaiting() const {
+  const std::lock_guard lock(mutex_);
+  return !awaited_.empty();
+}
+
+void RunWriter::WhenComplete(std::function<void(RunWriter&)> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    when_complete_ = std::move(then);
+  }
+  RunIfComplete();
+}
+
+void RunWriter::RunIfComplete() {
+  std::function<void(RunWriter&)> then;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!awaited_.empty()) return;
+    then = std::exchange(when_complete_, nullptr);
+  }
+  if (then) then(*this);
+}
+
 std::vector<Loss> RunWriter::LossesNow() const {
   std::vector<Loss> losses = losses_;
+  if (values_missing_ > 0) {
+    losses.push_back({std::string(error_log::kValuesDropped), values_missing_,
+                      values_problem_.empty()
+                          ? "not given by their device when dump.json was written"
+                          : values_problem_});
+  }
   if (const uint64_t missing = std::max(tensors_missing_, tensors_ ? tensors_->LostFiles() : 0)) {
     const std::string why = threads_.tensors.reason();
     MergeLoss(losses, {std::string(error_log::kTensorsDropped), missing,
@@ -300,6 +380,7 @@ Status RunWriter::WriteFinalFiles() {
   // A dump.json that lacks something never stands without the record of it.
   options.before_dump = [this](const EntryTable::WriteResult& result) {
     tensors_missing_ = result.tensors_dropped;
+    values_missing_ = result.values_missing;
     const std::vector<Loss> losses = LossesNow();
     return losses.empty() ? Status() : record_.Write(losses);
   };

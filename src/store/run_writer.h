@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -68,6 +69,26 @@ class RunWriter {
   void AddStack(uint32_t id, std::span<const std::string> frames);
   void AddLoss(std::string_view counter, uint64_t count, std::string_view sentence);
 
+  // Values that come after the entry they belong to, from a device (record/value.h, LateTable).
+  // A tensor of an entry that is about to be added.
+  struct LateTensor {
+    DType dtype = DType::kFloat32;
+    bool is_scalar = false;
+    std::string file_name;  // reserved for its elements; empty: none
+  };
+  void AwaitValues(uint64_t number, LateTensor tensor);
+  // What is awaited under that number, if it is here.
+  [[nodiscard]] std::optional<LateTensor> Awaited(uint64_t number) const;
+  // values_of(i, tensor): those of number first + i, if it is awaited here.
+  using ValuesOf = std::function<LateValues(uint64_t index, const LateTensor& tensor)>;
+  void AddValues(uint64_t first, uint64_t count, const ValuesOf& values_of);
+  // Those numbers among the awaited will not be told: counted as lost.
+  void DropValues(uint64_t first, uint64_t count, std::string_view why);
+  [[nodiscard]] bool is_awaiting() const;
+  // Runs `then` when nothing is awaited: now, or on the thread that brings the last value. Takes
+  // the place of one that waits.
+  void WhenComplete(std::function<void(RunWriter&)> then);
+
   // Tensor files (dump-format 6). `tensor_name` is "{entry}.{part}.{path}". Returns the file name
   // to record as data_name.
   enum class NameUse : uint8_t { kNew, kReplace };
@@ -118,7 +139,9 @@ class RunWriter {
   RunWriter(StoreThreads& threads, RankPlace place, std::shared_ptr<const Directory> handle,
             RunHeader header, const RunOptions& options);
   [[nodiscard]] bool has_tensors() const { return tensors_ != nullptr; }
+  void RunIfComplete();
   // The rest require mutex_.
+  void AddLateLocked(std::span<const std::byte> packed);
   void Journaled(const Status& status);
   void AddLossLocked(const Loss& loss);
   // What would be missing for ever if the process ended now.
@@ -147,6 +170,10 @@ class RunWriter {
   bool journal_failed_ = false;
   std::string journal_problem_;  // why
   EntryTable entries_;
+  std::unordered_map<uint64_t, LateTensor> awaited_;
+  std::function<void(RunWriter&)> when_complete_;
+  EntryPacker late_;            // values being added
+  std::string values_problem_;  // why some will not come
   std::vector<Loss> losses_;
   run_layout::TensorNames names_;
   std::unordered_map<std::string, ContentKey> key_of_file_;  // files that own contents
@@ -158,6 +185,7 @@ class RunWriter {
   uint64_t published_bytes_ = 0;  // of entries_, when it was last written
   uint64_t unjournaled_ = 0;      // records since the journal failed
   uint64_t unpublished_ = 0;      // those of them that are in memory alone
+  uint64_t values_missing_ = 0;   // that dump.json, as last written, has null for
   uint64_t tensors_missing_ = 0;  // that dump.json, as last written, has no file of
   bool changed_ = false;          // since the last Publish
   bool publish_failed_ = false;   // the last one

@@ -341,6 +341,65 @@ TEST(RunWriter, DamagedEntryIsCountedNotWritten) {
   EXPECT_EQ(Entries(writer->directory()), "");
 }
 
+// An entry whose output is a tensor with values under `number`.
+void AddLate(RunWriter& writer, std::string_view name, uint64_t number) {
+  EntryPacker packer;
+  packer.Begin(name, nullptr, 0);
+  packer.Key("output");
+  PackedTensor tensor;
+  tensor.type = "torch.Tensor";
+  tensor.dtype_text = "torch.float32";
+  tensor.late = number;
+  packer.Tensor(tensor);
+  writer.AwaitValues(number, {DType::kFloat32, false, {}});
+  writer.AddEntry(packer.Finish());
+}
+
+Statistic MaxOf(const std::string& directory, size_t call) {
+  const auto dump = dump_json::ReadDump(directory + "/dump.json", false);
+  return dump->calls.at(call).Find("output")->As<TensorRecord>()->max;
+}
+
+TEST(RunWriter, FilesWaitForTheLastValue) {
+  const TestDirectory top;
+  StoreThreads threads;
+  const auto writer = Open(WriterOptions(top.path()), threads);
+  AddLate(*writer, "Torch.add.0.forward", 8);
+  AddLate(*writer, "Torch.add.1.forward", 9);
+  int published = 0;
+  writer->WhenComplete(
+      [&](RunWriter& complete) { published += complete.Publish().has_value() ? 1 : 0; });
+  const auto values = [](uint64_t index, const RunWriter::LateTensor&) {
+    LateValues of_index;
+    of_index.stats.max = static_cast<double>(index) + 2;
+    return of_index;
+  };
+  writer->AddValues(6, 3, values);  // 6 and 7 belong to another writer
+  EXPECT_TRUE(writer->is_awaiting());
+  EXPECT_EQ(published, 0);
+  writer->AddValues(9, 1, values);
+  EXPECT_EQ(published, 1);
+  EXPECT_EQ(MaxOf(writer->directory(), 0), Statistic(4.0));
+  EXPECT_EQ(MaxOf(writer->directory(), 1), Statistic(2.0));
+  writer->WhenComplete([&](RunWriter&) { ++published; });
+  EXPECT_EQ(published, 2) << "nothing is awaited: at once";
+}
+
+TEST(RunWriter, ValuesThatWillNotComeAreLost) {
+  const TestDirectory top;
+  StoreThreads threads;
+  const auto writer = Open(WriterOptions(top.path()), threads);
+  AddLate(*writer, "Torch.add.0.forward", 8);
+  writer->DropValues(8, 1, "device lost");
+  EXPECT_FALSE(writer->is_awaiting());
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(MaxOf(writer->directory(), 0), Statistic());
+  const auto losses = error_log::Read(writer->directory() + "/dump_error_info.log").value();
+  const Loss* loss = FindLoss(losses, error_log::kValuesDropped);
+  ASSERT_NE(loss, nullptr);
+  EXPECT_EQ(loss->count, 1U);
+}
+
 TEST(RunWriter, SecondWriterOfADirectoryGetsItsOwnWithAWarning) {
   SetLogLevel(LogLevel::kInfo);
   const TestDirectory dir;

@@ -140,9 +140,12 @@ void DeferCopy(StreamKey stream, const at::Tensor& host, std::vector<char> bytes
   // A boolean has no byte to stand for "not there yet": true is at least wrong half of the time.
   const int filler = host.scalar_type() == at::ScalarType::Bool ? 1 : 0xFF;
   std::memset(host.mutable_data_ptr(), filler, bytes.size());
+  // Holding a tensor may need the interpreter's lock, and who holds that may want ours.
+  DeferredCopy copy{stream, 0, host, std::move(bytes)};
   Order& order = TheOrder();
   const std::lock_guard lock(order.mutex);
-  order.copies.push_back({stream, order.ticks[stream], host, std::move(bytes)});
+  copy.tick = order.ticks[stream];
+  order.copies.push_back(std::move(copy));
 }
 
 void NoteAllocation(const void* data, StreamKey stream) {

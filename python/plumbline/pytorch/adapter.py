@@ -16,6 +16,7 @@ from plumbline.dropout import remove_functional_dropout
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.batches import BatchHooks
 from plumbline.pytorch.compiled import CompiledRegions
+from plumbline.pytorch.device.late_values import LateValues
 from plumbline.pytorch.gradients import ParameterGradients
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
@@ -35,6 +36,7 @@ class TorchAdapter(HookedAdapter):
         compiled = CompiledRegions()
         super().__init__(ApiHooks(compiled), ModuleHooks(compiled))
         self._batches = BatchHooks()
+        self._late = LateValues()
 
     def version(self) -> tuple[int, ...]:
         """(2, 13, 0) of "2.13.0+cpu"."""
@@ -62,6 +64,8 @@ class TorchAdapter(HookedAdapter):
             "to_host": to_host,
             "describe_tensor": describe_tensor,
             "read_together": read_together,
+            "reduce_on_device": self._late.reduce,
+            "copy_from_device": self._late.copy,
             "mode_depth": torch._C._len_torch_function_stack,
             "mode_at": torch._C._get_function_stack_at,
             "pop_mode": torch._C._pop_torch_function_stack,
@@ -69,6 +73,18 @@ class TorchAdapter(HookedAdapter):
             "parameter": torch.nn.Parameter,
             "no_override": torch._C.DisableTorchFunction,
         }
+
+    def use_recorder(self, recorder: _core.Recorder) -> None:
+        """Values of devices go there."""
+        self._late.use(recorder)
+
+    def send_values(self) -> None:
+        """Sends for the statistics that are on devices, without waiting."""
+        self._late.send()
+
+    def receive_values(self) -> None:
+        """Waits for those that were sent for."""
+        self._late.receive()
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         """Wrapped APIs of this PyTorch version."""

@@ -76,7 +76,7 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> values.TensorAnsw
                 if source is not None and not _is_sparse(tensor):
                     shape = _shape_of(source)
         except Exception as error:
-            problem = f"the values of a {name}: {_first_line(error)}"
+            problem = f"the values of a {name}: {first_line(error)}"
         if zeros and with_bytes:
             problem = "a sparse tensor too large for a file or a digest"
         return name, str(dtype), shape, grad, source, zeros, extra, problem
@@ -215,7 +215,8 @@ def _shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a log."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 

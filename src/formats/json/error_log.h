@@ -31,6 +31,8 @@ namespace error_log {
 
 // Counter of tensors whose file is not there.
 inline constexpr std::string_view kTensorsDropped = "tensors_dropped";
+// Counter of tensors whose statistics a device has not given.
+inline constexpr std::string_view kValuesDropped = "values_dropped";
 // Counter of records that only the final files hold: none is missing in them.
 inline constexpr std::string_view kNotJournaled = "records_not_journaled";
 // Counter of records that no file holds.

@@ -1,0 +1,1 @@
+"""What is recorded of tensors on an accelerator without waiting for it."""
