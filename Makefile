@@ -9,12 +9,13 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 # keep the outcome, each process compiles them again: 4 s for PyTorch instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-quick test-clang bench check clean
+.PHONY: help setup demo test test-quick test-gpu test-clang bench check clean
 
 help:
 	@echo 'make demo        set up, then find a wrong epsilon in a small Llama'
 	@echo 'make test        set up, then run every test'
 	@echo 'make test-quick  without the sanitizer build and the slow tests'
+	@echo 'make test-gpu    values of tensors on the accelerator of this machine, and their cost'
 	@echo 'make test-clang  unit tests built by clang++-14'
 	@echo 'make bench       set up, then run every benchmark (about 30 minutes)'
 	@echo 'make check       layers, sizes, documents, lint'
@@ -40,6 +41,10 @@ test:
 
 test-quick: setup
 	@$(PYTHON) tools/run_tests.py --quick
+
+# With the PyTorch of the caller's environment where PYTHON names another one than that of .venv.
+test-gpu: setup
+	@$(PYTHON) -m pytest -q -rs tests/gpu
 
 test-clang: setup
 	@$(PYTHON) tools/run_tests.py --only clang

@@ -263,13 +263,27 @@ bool Recorder::PackLate(PyObject* tensor, const HostTensor& host, const TensorLa
   PyObject* hook =
       tensors_.WantsEveryElement(thread) ? hooks_.copy_from_device : hooks_.reduce_on_device;
   PyObject* answer = hook == nullptr ? nullptr : PyObject_CallOneArg(hook, tensor);
-  const uint64_t number =
-      answer == nullptr || answer == Py_None ? 0 : PyLong_AsUnsignedLongLong(answer);
-  const bool is_late = answer != nullptr && answer != Py_None && PyErr_Occurred() == nullptr;
-  if (!is_late) DropError();
+  const bool is_number = answer != nullptr && PyLong_CheckExact(answer) != 0;
+  const int64_t number = is_number ? PyLong_AsLongLong(answer) : 0;
   Py_XDECREF(answer);
-  if (is_late) tensors_.PackLate(thread, {number, host.dtype, host.sizes}, path, labels, out);
-  return is_late;
+  DropError();
+  if (!is_number) return false;
+  if (number < 0) {
+    CountUnreadableTensor("a tensor of work that is captured into a graph");
+    const Shape shape(host.sizes.begin(), host.sizes.end());
+    tensors_.PackWithoutValues(
+        {.type = labels.type,
+         .dtype_text = labels.dtype_text.empty() ? types_.texts.DTypeText(host.dtype)
+                                                 : labels.dtype_text,
+         .requires_grad = labels.requires_grad,
+         .shape = labels.shape == nullptr ? &shape : labels.shape,
+         .extra_members = labels.extra_members},
+        out);
+    return true;
+  }
+  const auto late = static_cast<uint64_t>(number);
+  tensors_.PackLate(thread, {late, host.dtype, host.sizes}, path, labels, out);
+  return true;
 }
 
 bool Recorder::AddLate(uint64_t number, PyObject* host_tensor) {

@@ -256,6 +256,33 @@ def test_what_a_device_does_not_give_is_counted() -> None:
         assert "values_dropped: 2 (the device did not give them: RuntimeError: device lost)" in log
 
 
+@on_device
+def test_work_that_is_captured_is_left_alone() -> None:
+    import plumbline_test_device
+    for task in ("statistics", "tensor"):
+        if os.fork() == 0:  # one debugger per process
+            with tempfile.TemporaryDirectory() as folder:
+                debugger = debugger_of(folder, task)
+                x = torch.ones(4, device="testdev")
+                torch.testdev.is_current_stream_capturing = lambda: True
+                plumbline_test_device.reset_counters()
+                torch.add(x, 1)
+                alone = plumbline_test_device.op_counts()
+                debugger.start()
+                plumbline_test_device.reset_counters()
+                torch.add(x, 1)
+                assert plumbline_test_device.op_counts() == alone
+                assert counters()["d2h_copies"] == 0
+                debugger.stop()
+                debugger.step()
+                debugger._close()
+                output, log = values_missing(folder)
+                assert output["Max"] is None and output["shape"] == [4]
+                assert "tensors_unreadable: 2" in log and "captured into a graph" in log
+            os._exit(0)
+        assert os.wait()[1] == 0, task
+
+
 _KILLED = """
 import json, os, signal, sys, torch
 from plumbline.pytorch import PrecisionDebugger

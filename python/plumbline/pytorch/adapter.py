@@ -25,6 +25,11 @@ from plumbline.pytorch.values import describe, describe_tensor, read_together, t
 from plumbline.random_calls import seed_process
 
 
+# What the libraries of an NPU read besides: fixed order of sums in communication and products.
+_NPU_DETERMINISTIC = {
+    "LCCL_DETERMINISTIC": "1", "CLOSE_MATMUL_K_SHIFT": "1", "ATB_LLM_LCOC_ENABLE": "0"}
+
+
 class TorchAdapter(HookedAdapter):
     """`plumbline.adapter.Adapter` for PyTorch."""
 
@@ -132,6 +137,8 @@ class TorchAdapter(HookedAdapter):
             os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
             torch.backends.cudnn.deterministic = True
             torch.backends.cudnn.benchmark = False
+        if deterministic and "torch_npu" in sys.modules:
+            os.environ.update(_NPU_DETERMINISTIC)
         torch.manual_seed(seed)  # every device's generator
         torch.use_deterministic_algorithms(deterministic)
         if remove_dropout:

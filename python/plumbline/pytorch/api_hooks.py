@@ -14,6 +14,7 @@ Outside the window nothing is replaced.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -40,6 +41,9 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
         ("torch", "Torch", torch),
         ("_VF", "VF", torch._VF),
     ]
+    npu = sys.modules.get("torch_npu")  # PyTorch loads it by itself where it is installed
+    if npu is not None:
+        owners.append(("torch_npu", "NPU", npu))
     return present_apis(read_api_list(__file__), owners)
 
 
@@ -49,6 +53,8 @@ _LOOKED_UP_AS = {
     "__ne__": "ne", "__neg__": "neg", "__pos__": "positive", "__rand__": "__and__",
     "__ror__": "__or__", "__rxor__": "__xor__",
 }
+# Of the operators of torch.ops that are listed.
+_PREFIXES = {"aten": "Aten", "npu": "NPU"}
 # What is recorded unless custom_op_namespaces says more, as upstream does.
 _NAMESPACE = "_C_ascend"
 
@@ -59,7 +65,9 @@ class _FunctionMode(TorchFunctionMode):
     def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
         super().__init__()
         self._recorder, self._probes = recorder, probes
-        self._listed = {f"Aten.{name}" for name in read_api_list(__file__)["aten"]}
+        lists = read_api_list(__file__)
+        self._listed = {f"Aten.{name}" for name in lists["aten"]}
+        self._listed |= {f"NPU.{name}" for name in lists["torch_npu"]}
         self._namespaces = {_NAMESPACE, *recorder.custom_op_namespaces}
 
     def __torch_function__(
@@ -76,8 +84,8 @@ class _FunctionMode(TorchFunctionMode):
         packet = getattr(func, "overloadpacket", func)
         namespace, operator = packet._qualified_op_name.split("::", 1)
         overload = "" if func is packet else func._overloadname
-        name = f"Aten.{operator}"
-        is_wanted = namespace == "aten" and name in self._listed
+        name = f"{_PREFIXES.get(namespace, '')}.{operator}"
+        is_wanted = name in self._listed
         if not is_wanted and namespace in self._namespaces:
             # A call of the operator's Python function is one of its only overload.
             is_wanted, name = True, f"{namespace}.{operator}"

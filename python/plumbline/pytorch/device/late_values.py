@@ -29,6 +29,7 @@ _POLL_SECONDS = 0.0005
 _MOST_UNDER_WAY = 64
 # Elements on their way before the training is held up; a tensor that is larger is read at once.
 _MOST_BYTES = 512 << 20
+_CAPTURED = -1
 _WITHOUT_TRITON: set[str] = set()
 # A device that gives nothing for so long when the process ends is given up.
 _PATIENCE_SECONDS = 60.0
@@ -100,7 +101,11 @@ class LateValues:
         self._recorder = recorder
 
     def reduce(self, tensor: torch.Tensor) -> int | None:
-        """The number under which the statistics will come; None: they have to be read now."""
+        """The number under which the statistics will come.
+
+        None: they have to be read now. _CAPTURED: there are none, the work is only being recorded
+        into a graph, and what would be added to it here would run again with every replay.
+        """
         return self._left_behind(tensor, self._reduce)
 
     def copy(self, tensor: torch.Tensor) -> int | None:
@@ -109,6 +114,8 @@ class LateValues:
 
     def _left_behind(self, tensor: torch.Tensor, how: Any) -> int | None:
         device = tensor.device
+        if _is_capturing(device):
+            return _CAPTURED
         if device in self._unable or self._recorder is None:
             return None
         with self._lock, torch._C._DisableTorchDispatch(), torch._C._DisableFuncTorch(), \
@@ -224,6 +231,11 @@ class LateValues:
                     self._free.setdefault(parcel.rows.device, []).append(parcel)
                 self._arrived.notify_all()
             del recorder, parcel
+
+
+def _is_capturing(device: torch.device) -> bool:
+    ask = getattr(getattr(torch, device.type, None), "is_current_stream_capturing", None)
+    return ask is not None and bool(ask())
 
 
 def _kernels_for(device: torch.device) -> Any:
