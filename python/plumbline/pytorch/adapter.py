@@ -24,7 +24,6 @@ from plumbline.pytorch.perturbation import TorchRuns
 from plumbline.pytorch.values import describe, describe_tensor, read_together, to_host
 from plumbline.random_calls import seed_process
 
-
 # What the libraries of an NPU read besides: fixed order of sums in communication and products.
 _NPU_DETERMINISTIC = {
     "LCCL_DETERMINISTIC": "1", "CLOSE_MATMUL_K_SHIFT": "1", "ATB_LLM_LCOC_ENABLE": "0"}
