@@ -94,13 +94,14 @@ struct DeviceRow {
   double max, min, finite_max, finite_min;
   double sum, sum_squares;
   int64_t integer;  // the value of an integer tensor without dimensions, else 0
+  uint64_t digest_low, digest_high;  // where wants_digest
 };
 
-// Moments of the tensors with the numbers from `first` on, from `count` rows at `address`.
+// What is known of the tensors with the numbers from `first` on, from `count` rows at `address`.
 void AddRows(Recorder& recorder, uint64_t first, uintptr_t address, size_t count) {
   const nb::gil_scoped_release release;
   const std::span rows(reinterpret_cast<const DeviceRow*>(address), count);
-  std::vector<kernels::Moments> moments;
+  std::vector<capture::Observer::DeviceValues> values;
   for (const DeviceRow& row : rows) {
     kernels::Moments one;
     one.count = static_cast<uint64_t>(row.count);
@@ -115,16 +116,20 @@ void AddRows(Recorder& recorder, uint64_t first, uintptr_t address, size_t count
     one.sum_squares = row.sum_squares;
     one.int_max = one.int_min = row.integer;
     one.uint_max = one.uint_min = static_cast<uint64_t>(row.integer);
-    moments.push_back(one);
+    values.push_back({one, {row.digest_low, row.digest_high}});
   }
-  recorder.observer().AddMoments(first, moments);
+  recorder.observer().AddReduced(first, values);
 }
 
 void BindLateValues(nb::class_<Class>& recorder) {
   recorder
-      .def("add_moments", &AddRows, nb::arg("first"), nb::arg("address"), nb::arg("count"),
-           "Statistics of the tensors with the numbers from `first` on: rows of 10 float64 and an "
-           "int64 in host memory. May write the files of a step.")
+      .def_prop_ro("wants_digest",
+                   [](Class& self) {
+                     return self.observer().config().summary_mode == SummaryMode::kDigest;
+                   })
+      .def("add_rows", &AddRows, nb::arg("first"), nb::arg("address"), nb::arg("count"),
+           "What a device computed of the tensors with the numbers from `first` on: rows of 10 "
+           "float64 and 3 int64 in host memory. May write the files of a step.")
       .def(
           "add_tensor",
           [](Class& self, uint64_t number, nb::handle tensor) {

@@ -50,7 +50,7 @@ struct FrameworkNames {
 // where it has none.
 struct FrameworkHooks {
   PyObject* to_host = nullptr;  // to_host(tensor): a plain CPU tensor of the same values
-  // reduce_on_device(tensor): the number under which Recorder.add_moments brings its statistics
+  // reduce_on_device(tensor): the number under which Recorder.add_rows brings its statistics
   // later, or None: it has to be read now. Null: no such device.
   PyObject* reduce_on_device = nullptr;
   // copy_from_device(tensor): the same for Recorder.add_tensor, which brings every element.

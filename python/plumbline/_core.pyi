@@ -120,9 +120,12 @@ class Recorder:
 
     def count_loss(self, arg0: str, arg1: str, /) -> None: ...
 
-    def add_moments(self, first: int, address: int, count: int) -> None:
+    @property
+    def wants_digest(self) -> bool: ...
+
+    def add_rows(self, first: int, address: int, count: int) -> None:
         """
-        Statistics of the tensors with the numbers from `first` on: rows of 10 float64 and an int64 in host memory. May write the files of a step.
+        What a device computed of the tensors with the numbers from `first` on: rows of 10 float64 and 3 int64 in host memory. May write the files of a step.
         """
 
     def add_tensor(self, number: int, tensor: object) -> bool:

@@ -284,12 +284,15 @@ std::vector<std::shared_ptr<RunWriter>> Observer::AwaitingOf(uint64_t first, uin
   return awaiting_;
 }
 
-void Observer::AddMoments(uint64_t first, std::span<const kernels::Moments> moments) {
-  const auto values = [&](uint64_t index, const RunWriter::LateTensor& tensor) {
-    return LateValues{ComputeStats(tensor.dtype, moments[index], tensor.is_scalar), {}};
+void Observer::AddReduced(uint64_t first, std::span<const DeviceValues> values) {
+  const bool has_digests = config_.summary_mode == SummaryMode::kDigest;
+  const auto values_of = [&](uint64_t index, const RunWriter::LateTensor& tensor) {
+    const DeviceValues& one = values[index];
+    return LateValues{ComputeStats(tensor.dtype, one.moments, tensor.is_scalar),
+                      has_digests ? PositionDigestHex(one.digest) : std::string()};
   };
-  for (const std::shared_ptr<RunWriter>& writer : AwaitingOf(first, moments.size())) {
-    writer->AddValues(first, moments.size(), values);
+  for (const std::shared_ptr<RunWriter>& writer : AwaitingOf(first, values.size())) {
+    writer->AddValues(first, values.size(), values_of);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "base/process/of_process.h"
 #include "config/config.h"
 #include "config/selection.h"
+#include "kernels/kernel_table.h"
 #include "store/journal.h"
 #include "store/run_writer.h"
 
@@ -119,7 +120,11 @@ class Observer {
   // The writers that await values, once each of these numbers is awaited: what a device is quick
   // to give may come while its entry is still being packed.
   std::vector<std::shared_ptr<RunWriter>> AwaitingOf(uint64_t first, uint64_t count);
-  void AddMoments(uint64_t first, std::span<const kernels::Moments> moments);
+  struct DeviceValues {
+    kernels::Moments moments;
+    Digest128 digest;  // computed in digest mode alone
+  };
+  void AddReduced(uint64_t first, std::span<const DeviceValues> values);
   void DropValues(uint64_t first, uint64_t count, std::string_view why);
 
   // Counts something that could not be recorded; reported once per `what`, whatever call numbers it

@@ -23,8 +23,9 @@ struct TensorFacts {
   // NaN or Inf is among the elements. Where this is searched for, only these two are filled in.
   bool non_finite = false;
   bool saturated = false;  // the largest magnitude is the end of the type
-  // CRC-32 under upstream's rules (bfloat16 as float32), or the XOR of the words (xor mode).
-  uint64_t digest = 0;
+  // CRC-32 under upstream's rules (bfloat16 as float32), the XOR of the words (xor mode), or the
+  // two halves of a digest (digest mode).
+  uint64_t digest = 0, digest_high = 0;
   bool has_digest = false;
   ContentKey content{};  // of the stored bytes
   bool has_content = false;

@@ -93,7 +93,8 @@ TensorRecorder::TensorRecorder(CallRecorder& calls, const FrameworkTexts& texts)
     : calls_(calls),
       texts_(texts),
       wants_digest_(calls.config().summary_mode == SummaryMode::kMd5),
-      wants_xor_(calls.config().summary_mode == SummaryMode::kXor) {}
+      wants_xor_(calls.config().summary_mode == SummaryMode::kXor),
+      wants_position_digest_(calls.config().summary_mode == SummaryMode::kDigest) {}
 
 kernels::TensorScan TensorRecorder::Scan(const TensorView& view, kernels::ScanWants wants,
                                          On thread) const {
@@ -150,16 +151,30 @@ TensorStats TensorRecorder::StatsWithZeros(const TensorView& view, uint64_t zero
   return ComputeStats(view.dtype, sums, /*is_scalar=*/false);
 }
 
-void TensorRecorder::ScanInto(const TensorView& view, On thread, TensorFacts* facts) const {
+kernels::ScanWants TensorRecorder::WantsOfMode() const {
   kernels::ScanWants wants;
   wants.moments = !wants_xor_;
   wants.xor_words = wants_xor_;
+  wants.position_digest = wants_position_digest_;
+  return wants;
+}
+
+void TensorRecorder::TakeScan(const TensorView& view, const kernels::TensorScan& scan,
+                              TensorFacts* facts) const {
+  if (wants_xor_) return FillXor(view, scan, facts);
+  Fill(view, scan, wants_digest_, facts);
+  if (!wants_position_digest_) return;
+  facts->has_digest = true;
+  facts->digest = scan.position_digest.low;
+  facts->digest_high = scan.position_digest.high;
+}
+
+void TensorRecorder::ScanInto(const TensorView& view, On thread, TensorFacts* facts) const {
+  kernels::ScanWants wants = WantsOfMode();
   wants.crc32 = wants_digest_;
   // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
   wants.crc_of_float32 = true;
-  const kernels::TensorScan scan = Scan(view, wants, thread);
-  if (wants_xor_) return FillXor(view, scan, facts);
-  Fill(view, scan, wants_digest_, facts);
+  TakeScan(view, Scan(view, wants, thread), facts);
 }
 
 std::string TensorRecorder::ReserveName(RunWriter& writer, const ThreadState& thread,
@@ -185,18 +200,12 @@ bool TensorRecorder::Save(RunWriter& writer, const std::string& file_name, const
     ScanInto(view, thread, facts);
     return false;
   }
-  kernels::ScanWants wants;
+  kernels::ScanWants wants = WantsOfMode();
   wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
   wants.content = true;
-  wants.moments = !wants_xor_;
-  wants.xor_words = wants_xor_;
   wants.copy_to = buffer.bytes().data();
   const kernels::TensorScan scan = Scan(view, wants, thread);
-  if (wants_xor_) {
-    FillXor(view, scan, facts);
-  } else {
-    Fill(view, scan, wants_digest_, facts);
-  }
+  TakeScan(view, scan, facts);
   if (wants_digest_ && view.dtype == DType::kBFloat16) {
     kernels::ScanWants digest;
     digest.moments = false;
@@ -292,6 +301,7 @@ void TensorRecorder::Pack(const TensorView& view, const Reading& reading,
 
 std::string TensorRecorder::DigestText(const TensorFacts& facts) const {
   if (!facts.has_digest) return {};
+  if (wants_position_digest_) return PositionDigestHex({facts.digest, facts.digest_high});
   return wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
 }
 

@@ -75,7 +75,7 @@ class TensorRecorder {
   void Pack(const TensorView& view, const Reading& reading, const TensorLabels& labels,
             EntryPacker& out) const;
   // The same of a tensor on a device, whose values come later, under `number`: to
-  // Observer::AddMoments() or, where every element is wanted, to AddLate().
+  // Observer::AddReduced() or, where every element is wanted, to AddLate().
   struct LateTensor {
     uint64_t number = 0;
     DType dtype = DType::kFloat32;
@@ -98,7 +98,9 @@ class TensorRecorder {
  private:
   // A thread of the program holds its lock, and others help it.
   enum class On : uint8_t { kProgram, kBackground };
-  // One pass over the memory: statistics and, in md5 mode, the CRC; in xor mode only the XOR.
+  // What the summary mode wants of one pass: statistics, with the CRC or digest; or only the XOR.
+  [[nodiscard]] kernels::ScanWants WantsOfMode() const;
+  void TakeScan(const TensorView& view, const kernels::TensorScan& scan, TensorFacts* facts) const;
   void ScanInto(const TensorView& view, On thread, TensorFacts* facts) const;
   [[nodiscard]] std::string ReserveName(RunWriter& writer, const ThreadState& thread,
                                         std::string_view path) const;
@@ -119,6 +121,7 @@ class TensorRecorder {
   const FrameworkTexts& texts_;
   bool wants_digest_ = false;  // the CRC
   bool wants_xor_ = false;
+  bool wants_position_digest_ = false;
 };
 
 }  // namespace plumbline::capture

@@ -38,7 +38,7 @@ enum class Task : uint8_t {
 };
 // kL2: the operators below one call of an API.
 enum class Level : uint8_t { kL0, kL1, kL2, kMix, kDebug };
-enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor };
+enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor, kDigest };
 // Which APIs are recorded when neither scope nor list says it (config/risk_levels.h).
 enum class RiskLevel : uint8_t { kAll, kFocus, kCore };
 

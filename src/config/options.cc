@@ -206,7 +206,7 @@ constexpr std::string_view kTasks[] = {
     "statistics", "tensor",    "overflow_check", "free_benchmark", "run_ut",   "grad_probe",
     "structure",  "acc_check", "diff_check",     "exception_dump", "nan_check"};
 constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
-constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor"};
+constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor", "digest"};
 // What static graphs of MindSpore choose from; given as a list.
 constexpr std::string_view kListedModes[] = {"md5", "max", "min", "mean", "l2norm"};
 constexpr std::string_view kRiskLevels[] = {"ALL", "CORE", "FOCUS"};
@@ -289,9 +289,10 @@ Status SetSummaryMode(std::string_view field, const Json& value, Config& config)
     return {};
   }
   PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kSummaryModes));
-  config.summary_mode = mode == "md5"   ? SummaryMode::kMd5
-                        : mode == "xor" ? SummaryMode::kXor
-                                        : SummaryMode::kStatistics;
+  config.summary_mode = mode == "md5"      ? SummaryMode::kMd5
+                        : mode == "xor"    ? SummaryMode::kXor
+                        : mode == "digest" ? SummaryMode::kDigest
+                                           : SummaryMode::kStatistics;
   return {};
 }
 
@@ -494,8 +495,9 @@ constexpr Option kOptions[] = {
     {kEveryTask, "data_mode", SetDataMode, "list of strings", "`[\"all\"]`",
      "`all`, or out of `forward`, `backward`, `input`, `output`"},
     {kRecording, "summary_mode", SetSummaryMode, "string", "`statistics`",
-     "`statistics`; `md5`: a CRC-32 of every tensor as well; `xor`: instead of statistics, the XOR "
-     "of the 64-bit words of the elements in their own dtype, under the key `md5`. A list out of "
+     "`statistics`; `md5`: a CRC-32 of every tensor as well; `digest`: 128 bits "
+     "that a device computes where the tensor is; `xor`: instead of statistics, the XOR of the "
+     "64-bit words of the elements in their own dtype; all under the key `md5`. A list out of "
      "`md5`, `max`, `min`, `mean`, `l2norm` is accepted and records statistics"},
     {kStatistics, "tensor_list", Assign<&Config::tensor_list, AsPatterns>, "list of strings",
      "`[]`",
@@ -548,8 +550,8 @@ constexpr Option kOptions[] = {
     {kPerturbed, "scope", AssignIn<kCheck, &PerturbationConfig::scope, AsPatterns>,
      "list of strings", "`[]`",
      "complete names of the calls to check, or [patterns](#patterns); not together with `list`"},
-    {kPerturbed, "list", AssignIn<kCheck, &PerturbationConfig::list, AsPatterns>,
-     "list of strings", "`[]` (all)",
+    {kPerturbed, "list", AssignIn<kCheck, &PerturbationConfig::list, AsPatterns>, "list of strings",
+     "`[]` (all)",
      "substrings of names, or [patterns](#patterns); with MindSpore also complete names such as "
      "`mindspore.mint.div`, and patterns of these"},
     {kPerturbed, "fuzz_device", SetFuzzDevice, "string", "`npu`",

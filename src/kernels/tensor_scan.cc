@@ -99,7 +99,9 @@ class ContentHash {
 // The consumers of chunks for one call.
 class Consumers {
  public:
-  Consumers(DType dtype, const ScanWants& wants) : dtype_(dtype), wants_(wants) {
+  // `first`: number of the first element they will take.
+  Consumers(DType dtype, const ScanWants& wants, size_t first)
+      : dtype_(dtype), wants_(wants), digested_(first * InfoOf(dtype).size_bytes) {
     if (wants.content) content_.emplace(kBlockElements * InfoOf(dtype).size_bytes);
     above_.resize(wants.bounds.size());
   }
@@ -116,6 +118,11 @@ class Consumers {
     if (wants_.xor_words) {
       xor_words_ = XorCombine(xor_words_, XorOfWords(chunk), xored_);
       xored_ += chunk.size();
+    }
+    if (wants_.position_digest) {
+      const size_t word = std::min<size_t>(InfoOf(dtype_).size_bytes, 8);
+      AddToPositionDigest(chunk, word, digested_ / word, &position_digest_);
+      digested_ += chunk.size();
     }
     if (content_) content_->Update(chunk);
     if (wants_.below) {
@@ -134,6 +141,7 @@ class Consumers {
     if (wants_.moments) scan.moments = FinishMoments(moments_);
     scan.crc32 = crc32_;
     scan.xor_words = xor_words_;
+    scan.position_digest = position_digest_;
     if (content_) scan.content = content_->Finish();
     scan.below = below_;
     scan.above = std::move(above_);
@@ -155,6 +163,8 @@ class Consumers {
   uint32_t crc32_ = 0;
   uint64_t xor_words_ = 0;
   uint64_t xored_ = 0;  // bytes
+  Digest128 position_digest_;
+  size_t digested_;  // bytes before the next element
   std::optional<ContentHash> content_;
   uint64_t below_ = 0;
   size_t copied_ = 0;
@@ -175,7 +185,7 @@ void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* co
 
 int ReadersOf(const ScanWants& wants) {
   return int{wants.moments} + int{wants.crc32} + int{wants.xor_words} + int{wants.content} +
-         int{wants.below.has_value()} + int{wants.copy_to != nullptr} +
+         int{wants.position_digest} + int{wants.below.has_value()} + int{wants.copy_to != nullptr} +
          int{wants.signs != nullptr || !wants.bounds.empty()};
 }
 
@@ -217,6 +227,8 @@ class SharedScan {
       if (i == 0) continue;
       if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
       scan.xor_words ^= blocks_[i].xor_words;  // blocks are whole words
+      scan.position_digest.low += blocks_[i].position_digest.low;
+      scan.position_digest.high += blocks_[i].position_digest.high;
       scan.below += blocks_[i].below;
       for (size_t b = 0; b < scan.above.size(); ++b) scan.above[b] += blocks_[i].above[b];
       if (wants_.crc32) {
@@ -240,7 +252,7 @@ class SharedScan {
       ScanWants wants = wants_;
       if (wants.copy_to != nullptr) wants.copy_to += i * kBlockElements * element_bytes_;
       if (wants.signs != nullptr) wants.signs += i * kBlockElements / 8;
-      Consumers consumers(view_.dtype, wants);
+      Consumers consumers(view_.dtype, wants, i * kBlockElements);
       Feed(view_, i * kBlockElements, CountOf(i), ReadersOf(wants), &consumers);
       blocks_[i] = consumers.Finish();
     }
@@ -265,7 +277,7 @@ TensorScan ScanTensor(const TensorView& view, const ScanWants& wants) {
   if (wants.team != nullptr && wants.team->size > 1 && elements > kBlockElements) {
     return SharedScan(view, wants).Run();
   }
-  Consumers consumers(view.dtype, wants);
+  Consumers consumers(view.dtype, wants, 0);
   Feed(view, 0, elements, ReadersOf(wants), &consumers);
   return consumers.Finish();
 }

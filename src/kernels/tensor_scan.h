@@ -29,7 +29,8 @@ struct ScanWants {
   bool crc32 = false;  // over the elements in row-major order
   // bfloat16 elements enter the CRC as float32, as upstream 1.2.2 does; no effect on other dtypes.
   bool crc_of_float32 = false;
-  bool xor_words = false;  // over the elements in row-major order, in their own dtype
+  bool xor_words = false;        // over the elements in row-major order, in their own dtype
+  bool position_digest = false;  // over the elements in row-major order, in their own dtype
   // Digest of the elements in row-major order, in their own dtype: XXH3-128 of up to
   // kBlockElements elements, else of the digests of all blocks, so that it can be shared out.
   bool content = false;
@@ -51,6 +52,7 @@ struct TensorScan {
   Moments moments;
   uint32_t crc32 = 0;      // 0 for an empty tensor
   uint64_t xor_words = 0;  // the same
+  Digest128 position_digest;
   Digest128 content;
   uint64_t below = 0;
   std::vector<uint64_t> above;  // of each bound

@@ -310,5 +310,32 @@ TEST(ScanTensor, SevenThreadsGiveTheSameResult) {
   for (const TensorScan& result : results) EXPECT_EQ(Difference(result, expected), "");
 }
 
+TEST(TensorScan, PositionDigestOfEveryLayoutAndTeam) {
+  std::vector<float> values(300000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.37F;
+  std::vector<float> turned(values.size());
+  for (size_t i = 0; i < values.size(); ++i) turned[(i % 300) * 1000 + i / 300] = values[i];
+  const std::array<int64_t, 2> sizes = {1000, 300}, dense = {300, 1}, strided = {1, 1000};
+  const ScanWants wants = {.moments = false, .position_digest = true};
+  const auto scan = [&](const std::vector<float>& data, std::span<const int64_t> strides,
+                        const Team* team) {
+    const TensorView view{DType::kFloat32, reinterpret_cast<const std::byte*>(data.data()), sizes,
+                          strides};
+    ScanWants with_team = wants;
+    with_team.team = team;
+    return PositionDigestHex(ScanTensor(view, with_team).position_digest);
+  };
+  const Team team = {3, [](int size, void (*body)(void*, int), void* data) {
+                       for (int worker = 0; worker < size; ++worker) body(data, worker);
+                     }};
+  Digest128 alone;
+  AddToPositionDigest(std::as_bytes(std::span(values)), 4, 0, &alone);
+  const std::string wanted = PositionDigestHex(alone);
+  EXPECT_EQ(scan(values, dense, nullptr), wanted);
+  EXPECT_EQ(scan(values, dense, &team), wanted);
+  EXPECT_EQ(scan(turned, strided, nullptr), wanted);
+  EXPECT_EQ(scan(turned, strided, &team), wanted);
+}
+
 }  // namespace
 }  // namespace plumbline::kernels

@@ -24,11 +24,28 @@ def wanted(tensor: torch.Tensor) -> list[float]:
             finite.min(initial=np.inf), values.sum(), np.square(values).sum()]
 
 
+_MASK = (1 << 64) - 1
+
+
+def wanted_digest(tensor: torch.Tensor) -> list[int]:
+    """By the definition, with NumPy's unsigned integers."""
+    plain = tensor.resolve_conj().contiguous().reshape(-1)
+    size = min(plain.element_size(), 8)
+    words = np.frombuffer(plain.view(torch.uint8).numpy().tobytes(), f"<u{size}").astype(np.uint64)
+    place = np.arange(1, words.size + 1, dtype=np.uint64)
+    mixed = words * np.uint64(0x9E3779B185EBCA87) + place * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(29)
+    second = mixed * np.uint64(0x94D049BB133111EB)
+    second ^= second >> np.uint64(32)
+    return [int(mixed.sum(dtype=np.uint64)), int(second.sum(dtype=np.uint64))]
+
+
 def compare_all() -> None:
     """Runs in the interpreter of Triton."""
     from test_device_values import COMPLEX, FLOATS, INTEGERS, samples
 
-    from plumbline.pytorch.device import triton_statistics
+    from plumbline.pytorch.device import statistics, triton_statistics
     reducer = triton_statistics.TritonStatistics(torch.device("cpu"))
 
     def compare(tensor: torch.Tensor) -> None:
@@ -39,6 +56,14 @@ def compare_all() -> None:
         assert np.array_equal(row[:exact].numpy(), expected[:exact]), (tensor, row, expected)
         assert np.allclose(row.numpy(), expected, rtol=1e-12, atol=0, equal_nan=True), (
             tensor, row, expected)
+        compare_digest(tensor)
+
+    def compare_digest(tensor: torch.Tensor) -> None:
+        halves = torch.zeros(2, dtype=torch.int64)
+        statistics.digest_into(tensor, halves)
+        assert [half & _MASK for half in halves.tolist()] == wanted_digest(tensor), tensor
+        assert reducer.digest_into(tensor, halves.zero_())
+        assert [half & _MASK for half in halves.tolist()] == wanted_digest(tensor), tensor
 
     for dtype in (*FLOATS, *INTEGERS, *COMPLEX, torch.bool):
         for tensor in samples(dtype):
@@ -49,6 +74,9 @@ def compare_all() -> None:
         compare(tensor)
     deep = torch.zeros(2, 4, 2, 4, 2, 4, 2, 4, 2, 4)[:, ::2, :, ::2, :, ::2, :, ::2, :, ::2]
     assert not reducer.reduce_into(deep, torch.empty(10, dtype=torch.float64))
+    statistics._PIECE = 50
+    compare_digest(torch.randn(7, 11, 13).transpose(0, 2))
+    statistics._PIECE = 1 << 20
     triton_statistics._ALONE = triton_statistics._BLOCK  # several programs
     compare(torch.randn(5 * triton_statistics._BLOCK + 3).to(torch.bfloat16))
 

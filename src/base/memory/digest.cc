@@ -92,6 +92,52 @@ uint64_t XorCombine(uint64_t first, uint64_t second, uint64_t first_bytes) {
 
 std::string XorHex(uint64_t words) { return fmt::format("{:#018x}", words); }
 
+namespace {
+
+// Factors of splitmix64 (S. Vigna, 2015), and for the word one of xxHash's.
+constexpr uint64_t kWordFactor = 0x9E3779B185EBCA87;
+constexpr uint64_t kPlaceFactor = 0x9E3779B97F4A7C15;
+constexpr uint64_t kFirstFactor = 0xBF58476D1CE4E5B9;
+constexpr uint64_t kSecondFactor = 0x94D049BB133111EB;
+
+template <class Word>
+void AddWords(const std::byte* data, size_t count, uint64_t first, Digest128* digest) {
+  uint64_t low = 0, high = 0;
+  for (size_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, data + i * sizeof(Word), sizeof(Word));
+    uint64_t mixed = uint64_t{word} * kWordFactor + (first + i + 1) * kPlaceFactor;
+    mixed = (mixed ^ (mixed >> 32)) * kFirstFactor;
+    mixed ^= mixed >> 29;
+    low += mixed;
+    mixed *= kSecondFactor;
+    high += mixed ^ (mixed >> 32);
+  }
+  digest->low += low;
+  digest->high += high;
+}
+
+}  // namespace
+
+void AddToPositionDigest(std::span<const std::byte> elements, size_t element_bytes, uint64_t first,
+                         Digest128* digest) {
+  const size_t size = elements.size();
+  switch (element_bytes) {
+    case 1:
+      return AddWords<uint8_t>(elements.data(), size, first, digest);
+    case 2:
+      return AddWords<uint16_t>(elements.data(), size / 2, first, digest);
+    case 4:
+      return AddWords<uint32_t>(elements.data(), size / 4, first, digest);
+    default:
+      return AddWords<uint64_t>(elements.data(), size / 8, first, digest);
+  }
+}
+
+std::string PositionDigestHex(const Digest128& digest) {
+  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
 Digest128 Xxh3Of(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
   return {hash.low64, hash.high64};

@@ -1,5 +1,5 @@
-// Digests: CRC-32 (the checksum upstream calls md5), XOR of words, XXH3-128 (content address), MD5
-// and SHA-1.
+// Digests: CRC-32 (the checksum upstream calls md5), XOR of words, XXH3-128 (content address), a
+// sum over elements that a device computes too, MD5 and SHA-1.
 
 #ifndef PLUMBLINE_BASE_MEMORY_DIGEST_H_
 #define PLUMBLINE_BASE_MEMORY_DIGEST_H_
@@ -36,6 +36,16 @@ struct Digest128 {
   uint64_t high = 0;
   friend auto operator<=>(const Digest128&, const Digest128&) = default;
 };
+
+// A digest that any device computes in parallel: two sums modulo 2^64 over the elements, each mixed
+// with its number in row-major order (docs/formats/dump_json.md has the definition;
+// python/plumbline/pytorch/device computes the same). Zeros for an empty tensor.
+// Adds elements of 1, 2, 4 or 8 bytes, the first of them number `first`. One of 16 bytes is two of
+// 8: `first` counts these.
+void AddToPositionDigest(std::span<const std::byte> elements, size_t element_bytes, uint64_t first,
+                         Digest128* digest);
+// 32 lower-case hex digits, `high` first.
+std::string PositionDigestHex(const Digest128& digest);
 
 // XXH3-128 of bytes that are all there.
 Digest128 Xxh3Of(std::span<const std::byte> bytes);

@@ -138,6 +138,32 @@ TEST(TextDigest, LengthsAroundABlock) {
             "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
+Digest128 PlacedDigest(std::span<const std::byte> bytes, size_t element_bytes) {
+  Digest128 digest;
+  AddToPositionDigest(bytes, element_bytes, 0, &digest);
+  return digest;
+}
+
+// Computed with Python's integers, by the definition in docs/formats/dump_json.md.
+TEST(PositionDigest, IsThatOfItsDefinition) {
+  const std::array<uint32_t, 3> words = {0, 1, 0xFFFFFFFF};
+  EXPECT_EQ(PositionDigestHex(PlacedDigest(std::as_bytes(std::span(words)), 4)),
+            "10546e07f79c0ca6f9c084a4c050e32a");
+  EXPECT_EQ(PositionDigestHex(PlacedDigest({}, 4)), std::string(32, '0'));
+}
+
+TEST(PositionDigest, PartsAddUpAndOrderCounts) {
+  std::vector<uint16_t> words(1000);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint16_t>(i * 77);
+  const auto bytes = std::as_bytes(std::span(words));
+  Digest128 parts;
+  AddToPositionDigest(bytes.first(600), 2, 0, &parts);
+  AddToPositionDigest(bytes.subspan(600), 2, 300, &parts);
+  EXPECT_EQ(PositionDigestHex(parts), PositionDigestHex(PlacedDigest(bytes, 2)));
+  std::swap(words[3], words[4]);
+  EXPECT_NE(PositionDigestHex(parts), PositionDigestHex(PlacedDigest(bytes, 2)));
+}
+
 }  // namespace
 
 }  // namespace plumbline

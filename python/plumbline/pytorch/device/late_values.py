@@ -19,11 +19,12 @@ from typing import Any
 import torch
 
 from plumbline import _core
-from plumbline.pytorch.device.statistics import COLUMNS, reduce_into
+from plumbline.pytorch.device.statistics import COLUMNS, digest_into, reduce_into
 from plumbline.pytorch.values import first_line
 
-_ROWS = 4096  # of a table: 360 KB
-_ROW = COLUMNS + 1  # and the value of an integer without dimensions, which float64 may round
+_ROWS = 4096  # of a table: 416 KB
+# And the value of an integer without dimensions, which float64 may round; two halves of a digest.
+_ROW = COLUMNS + 3
 _POLL_SECONDS = 0.0005
 # Tables on their way before the training is held up until one has come.
 _MOST_UNDER_WAY = 64
@@ -47,7 +48,7 @@ class _Table:
         self.used = 0
         self.event: Any = None
 
-    def reduce(self, tensor: torch.Tensor) -> int:
+    def reduce(self, tensor: torch.Tensor, wants_digest: bool) -> int:
         """Fills the next row; its number."""
         index = self.used
         row = self.numbers[index, :COLUMNS]
@@ -56,11 +57,14 @@ class _Table:
         if tensor.dim() == 0 and not tensor.is_floating_point() and not tensor.is_complex():
             self.rows[index, COLUMNS].copy_(
                 tensor.view(torch.int64) if tensor.dtype is torch.uint64 else tensor)
+        halves = self.rows[index, COLUMNS + 1 :]
+        if wants_digest and (self.kernels is None or not self.kernels.digest_into(tensor, halves)):
+            digest_into(tensor, halves)
         self.used += 1
         return self.first + index
 
     def deliver(self, recorder: _core.Recorder) -> None:
-        recorder.add_moments(self.first, self.host.data_ptr(), self.used)
+        recorder.add_rows(self.first, self.host.data_ptr(), self.used)
 
 
 class _Copy:
@@ -84,6 +88,7 @@ class LateValues:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._recorder: _core.Recorder | None = None
+        self._wants_digest = False
         self._open: dict[tuple[torch.device, int], tuple[_Table, Any]] = {}
         self._free: dict[torch.device, list[_Table]] = {}
         self._streams: dict[torch.device, Any] = {}
@@ -99,6 +104,7 @@ class LateValues:
     def use(self, recorder: _core.Recorder) -> None:
         """Values go to `recorder` from now on."""
         self._recorder = recorder
+        self._wants_digest = recorder.wants_digest
 
     def reduce(self, tensor: torch.Tensor) -> int | None:
         """The number under which the statistics will come.
@@ -155,7 +161,7 @@ class LateValues:
                 self._send(table, stream)
             table = self._new_table(device)
             self._open[key] = (table, stream)
-        return table.reduce(tensor)
+        return table.reduce(tensor, self._wants_digest)
 
     def _copy(self, tensor: torch.Tensor, device: torch.device) -> int | None:
         size = tensor.numel() * tensor.element_size()

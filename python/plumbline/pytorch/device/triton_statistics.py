@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from plumbline.pytorch.device.statistics import COLUMNS
+from plumbline.pytorch.device.statistics import COLUMNS, words_of
 
 _MOST_PROGRAMS = 1024
 _MOST_STRIDES = 4
@@ -71,7 +71,7 @@ def _reduce(data, out, count, size1, size2, size3, stride0, stride1, stride2, st
             BLOCK: tl.constexpr, COLUMNS: tl.constexpr):
     """One row per program, of every num_programs-th block."""
     program = tl.program_id(0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
+    lanes = tl.arange(0, BLOCK).to(tl.int64)
     infinity = float("inf")
     seen = tl.zeros([BLOCK], tl.int32)
     nans = tl.zeros([BLOCK], tl.int32)
@@ -130,6 +130,48 @@ def _reduce(data, out, count, size1, size2, size3, stride0, stride1, stride2, st
 
 
 @triton.jit
+def _digest(data, out, count, size1, size2, size3, stride0, stride1, stride2, stride3,  # type: ignore[no-untyped-def]
+            IS_DENSE: tl.constexpr, BITS: tl.constexpr, BLOCK: tl.constexpr):
+    """The halves of a digest per program (src/base/memory/digest.h)."""
+    program = tl.program_id(0).to(tl.int64)
+    lanes = tl.arange(0, BLOCK).to(tl.int64)
+    low = tl.zeros([BLOCK], tl.uint64)
+    high = tl.zeros([BLOCK], tl.uint64)
+    for start in range(program * BLOCK, count, tl.num_programs(0).to(tl.int64) * BLOCK):
+        index = start + lanes
+        inside = index < count
+        offset = index
+        if not IS_DENSE:
+            rest = index // size3
+            offset = (index % size3) * stride3 + (rest % size2) * stride2
+            rest = rest // size2
+            offset += (rest % size1) * stride1 + (rest // size1) * stride0
+        word = tl.load(data + offset, mask=inside, other=0).to(tl.int64)
+        if BITS < 64:
+            word = word & ((1 << BITS) - 1)
+        place = (index + 1).to(tl.uint64, bitcast=True)
+        mixed = word.to(tl.uint64, bitcast=True) * 0x9E3779B185EBCA87 + place * 0x9E3779B97F4A7C15
+        mixed = (mixed ^ (mixed >> 32)) * 0xBF58476D1CE4E5B9
+        mixed = mixed ^ (mixed >> 29)
+        second = mixed * 0x94D049BB133111EB
+        second = second ^ (second >> 32)
+        nothing = tl.zeros([BLOCK], tl.uint64)
+        low += tl.where(inside, mixed, nothing)
+        high += tl.where(inside, second, nothing)
+    tl.store(out + program * 2, tl.sum(low).to(tl.int64, bitcast=True))
+    tl.store(out + program * 2 + 1, tl.sum(high).to(tl.int64, bitcast=True))
+
+
+@triton.jit
+def _add_digests(rows, out, count, PROGRAMS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The halves of all programs in one pair."""
+    lanes = tl.arange(0, PROGRAMS)
+    for half in tl.static_range(2):
+        value = tl.load(rows + lanes * 2 + half, mask=lanes < count, other=0)
+        tl.store(out + half, tl.sum(value))
+
+
+@triton.jit
 def _combine(rows, out, count, PROGRAMS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
     """The rows of all programs in one."""
     lanes = tl.arange(0, PROGRAMS)
@@ -151,6 +193,7 @@ class TritonStatistics:
 
     def __init__(self, device: torch.device) -> None:
         self._rows = torch.empty((_MOST_PROGRAMS, COLUMNS), dtype=torch.float64, device=device)
+        self._halves = torch.empty((_MOST_PROGRAMS, 2), dtype=torch.int64, device=device)
 
     def reduce_into(self, tensor: torch.Tensor, row: torch.Tensor) -> bool:
         """Writes the statistics into `row`, float64; False: no kernel takes such a tensor."""
@@ -159,7 +202,7 @@ class TritonStatistics:
             return False
         kind, data, wide, float8 = _data_of(tensor)
         count = tensor.numel()
-        programs = min(_MOST_PROGRAMS, triton.cdiv(count, _BLOCK)) if count > _ALONE else 1
+        programs = _programs_for(count)
         out = row if programs == 1 else self._rows
         sizes, strides, is_dense = layout
         _reduce[(programs,)](
@@ -168,6 +211,26 @@ class TritonStatistics:
         if programs > 1:
             _combine[(1,)](self._rows, row, programs, PROGRAMS=_MOST_PROGRAMS, COLUMNS=COLUMNS)
         return True
+
+    def digest_into(self, tensor: torch.Tensor, halves: torch.Tensor) -> bool:
+        """Writes the halves of the digest into `halves`, int64; False: no kernel takes it."""
+        words = words_of(tensor)
+        layout = _layout_of(words, in_order=True)
+        if layout is None:
+            return False
+        count = words.numel()
+        programs = _programs_for(count)
+        out = halves if programs == 1 else self._halves
+        sizes, strides, is_dense = layout
+        _digest[(programs,)](words, out, count, *sizes, *strides, IS_DENSE=is_dense,
+                             BITS=8 * words.element_size(), BLOCK=_BLOCK)
+        if programs > 1:
+            _add_digests[(1,)](self._halves, halves, programs, PROGRAMS=_MOST_PROGRAMS)
+        return True
+
+
+def _programs_for(count: int) -> int:
+    return min(_MOST_PROGRAMS, triton.cdiv(count, _BLOCK)) if count > _ALONE else 1
 
 
 def _data_of(tensor: torch.Tensor) -> tuple[int, torch.Tensor, tl.dtype, tuple[int, int, int]]:
@@ -184,12 +247,17 @@ def _data_of(tensor: torch.Tensor) -> tuple[int, torch.Tensor, tl.dtype, tuple[i
     return _FLOAT, tensor, tl.float32 if tensor.dtype in _NARROW else tl.float64, nothing
 
 
-def _layout_of(tensor: torch.Tensor) -> tuple[list[int], list[int], bool] | None:
-    """The last three of four sizes, four strides, and whether the memory has no holes."""
-    pairs = sorted(((stride, size) for size, stride in zip(tensor.shape, tensor.stride(),
-                                                          strict=True) if size != 1))
+def _layout_of(
+    tensor: torch.Tensor, in_order: bool = False
+) -> tuple[list[int], list[int], bool] | None:
+    """The last three of four sizes, four strides, and whether the memory has no holes.
+
+    The dimensions are those of the memory, or `in_order` those of the tensor. None: too many.
+    """
+    pairs = [(stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+             if size != 1][::-1]
     merged: list[list[int]] = []  # [stride, size], the innermost first
-    for stride, size in pairs:
+    for stride, size in pairs if in_order else sorted(pairs):
         if merged and stride == merged[-1][0] * merged[-1][1]:
             merged[-1][1] *= size
         else:
