@@ -54,7 +54,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "image", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
-    "precheck": ("grading", "overflow", "reference"),
+    "precheck": ("grading", "overflow", "reference", "online"),
     "watch": ("rules", "live", "gradients", "perturb", "tracer", "points"),
     "view": ("merge", "store", "query", "values", "trends", "tables", "serve"),
 }
@@ -244,6 +244,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                 "watch/perturbation"),
     "pytorch": ("pytorch",),
     "operator dumper": ("pytorch/operator_dump",),
+    "operator checker": ("pytorch/operator_check",),
     "mindspore": ("mindspore",),
     "comparison": ("arguments", "checkpoint_comparison", "comparison", "comparison_result",
                    "graph_dumps", "notebook", "parallel_layout", "precheck_result",
@@ -268,6 +269,8 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "windows": ("native recorder", "hooks"),
     "pytorch": ("native recorder", "hooks", "windows", "operator dumper", "watch on pytorch"),
     "operator dumper": ("native HDF5", "windows", "pytorch"),
+    # It judges instead of recording.
+    "operator checker": ("native comparison", "comparison"),
     # MindSpore dumps its graphs itself; planning that is a part of the native comparison.
     "mindspore": ("native recorder", "native comparison", "hooks", "windows", "watch"),
     "comparison": ("native comparison",),
@@ -279,8 +282,8 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),
     # Lazily.
-    "package": ("native recorder", "comparison", "viewer", "watch", "watch files",
-                "configuration check"),
+    "package": ("native recorder", "comparison", "operator checker", "viewer", "watch",
+                "watch files", "configuration check"),
 }
 # What an import inside a function may load: a framework or a compiler, or what brings one, or a
 # native library, that most processes do not need.

@@ -13,6 +13,7 @@
 #include "bind_config.h"
 #include "bind_graph_dumps.h"
 #include "bind_monitor.h"
+#include "bind_operator_check.h"
 #include "bind_precheck.h"
 #include "bind_rows.h"
 #include "bind_view.h"
@@ -250,5 +251,6 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindMonitor(m);
   plumbline::python::BindView(m);
   plumbline::python::BindWatch(m);
+  plumbline::python::BindOperatorCheck(m);
   plumbline::python::BindPrecheck(m);
 }

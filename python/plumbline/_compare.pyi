@@ -384,6 +384,28 @@ class WatchedRecording:
 def open_watched(path: str | bytes | os.PathLike) -> WatchedRecording:
     """Reads what a recording holds; no elements of tensors."""
 
+class OperatorCheck:
+    """Judges operators while they run."""
+
+    def __init__(self, directory: str | bytes | os.PathLike, tag: str, rank: int, dump: tuple[str, Sequence[str]], workers: int) -> None:
+        """`dump`: when, and which operators."""
+
+    def wants_inputs(self, op: str) -> bool:
+        """Whether inputs of this operator could be written."""
+
+    def add(self, name: tuple[str, str], inputs: list, device: list, bench: list) -> None:
+        """
+        A call: operator and place; leaves as (path, value), tensors as (owner, dtype, shape, address).
+        """
+
+    def add_unchecked(self, op: str, reason: str) -> None: ...
+
+    def finish(self, left_alone: int) -> dict:
+        """What was found."""
+
+def is_left_alone(aten_operator: str) -> bool:
+    """Whether this operator is never checked."""
+
 class PrecheckOptions:
     """What run_precheck does."""
 

@@ -552,7 +552,7 @@ std::string ResultTimestamp(const std::string& directory) {
   }
 }
 
-plumbline::Status ResultFiles::Journal::Open() {
+plumbline::Status RowJournal::Open() {
   PL_TRY_ASSIGN(file, File::OpenAppend(path));
   // Where a file system has no locks, nobody is kept out.
   const Result<bool> locked = file.TryLock();
@@ -564,7 +564,7 @@ plumbline::Status ResultFiles::Journal::Open() {
   return RemoveLeftover(path);
 }
 
-plumbline::Status ResultFiles::Journal::CutTo(uint64_t bytes) {
+plumbline::Status RowJournal::CutTo(uint64_t bytes) {
   is_torn = true;
   size = bytes;
   PL_TRY(file.Resize(bytes));
@@ -572,7 +572,7 @@ plumbline::Status ResultFiles::Journal::CutTo(uint64_t bytes) {
   return {};
 }
 
-plumbline::Status ResultFiles::Journal::Append(std::string_view rows) {
+plumbline::Status RowJournal::Append(std::string_view rows) {
   if (is_torn) PL_TRY(CutTo(size));
   const plumbline::Status written = file.Write(rows);
   if (written) {
@@ -712,7 +712,7 @@ plumbline::Status ResultFiles::Sort(const PlaceOf& place_of) {
 }
 
 plumbline::Status ResultFiles::Close() {
-  for (Journal* journal : {&details_, &result_}) {
+  for (RowJournal* journal : {&details_, &result_}) {
     if (!journal->file.is_open()) continue;
     PL_TRY(journal->file.Sync());
     PL_TRY(journal->file.Close());

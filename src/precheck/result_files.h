@@ -55,6 +55,19 @@ struct ResultFilesOptions {
   std::optional<RunFacts> facts = {};
 };
 
+// A file that grows by whole groups of rows. Thread-compatible.
+struct RowJournal {
+  std::string path;
+  File file;
+  uint64_t size = 0;     // what is committed
+  bool is_torn = false;  // more than that may be in the file
+
+  plumbline::Status Open();
+  plumbline::Status Append(std::string_view rows);
+  // Takes out what was appended after it had `bytes`.
+  plumbline::Status CutTo(uint64_t bytes);
+};
+
 // Local time as the names of result files have it, "20250226101112"; a later second where
 // `directory` has result files of that one.
 std::string ResultTimestamp(const std::string& directory);
@@ -118,19 +131,6 @@ class ResultFiles {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  // A file that grows by whole groups of rows.
-  struct Journal {
-    std::string path;
-    File file;
-    uint64_t size = 0;     // what is committed
-    bool is_torn = false;  // more than that may be in the file
-
-    plumbline::Status Open();
-    plumbline::Status Append(std::string_view rows);
-    // Takes out what was appended after it had `bytes`.
-    plumbline::Status CutTo(uint64_t bytes);
-  };
-
   explicit ResultFiles(const ResultFilesOptions& options) : options_(options) {}
   void NameFiles(const std::string& directory, std::string timestamp);
   plumbline::Status WriteNew();
@@ -143,7 +143,7 @@ class ResultFiles {
 
   ResultFilesOptions options_;
   std::string timestamp_, facts_path_;
-  Journal result_, details_;
+  RowJournal result_, details_;
   DoneCalls done_;
   std::optional<KeptRows> kept_result_, kept_details_;  // from Resume() to Begin()
   std::optional<RunFacts> earlier_facts_;

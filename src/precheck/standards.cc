@@ -58,6 +58,10 @@ constexpr Name kBiasedApis[] = {
     "batch_norm",       "conv1d",           "conv2d",     "conv3d",     "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "group_norm", "layer_norm", "linear"};
 
+constexpr Name kLeftAloneOperators[] = {
+    "_cudnn_rnn", "_local_scalar_dense", "_pin_memory", "_to_copy", "_unsafe_view", "add_", "allreduce_", "clone", "contiguous", "copy_", "cudnn_batch_norm", "cudnn_batch_norm_backward", "detach", "empty", "index_put_", "lift_fresh", "max", "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "native_batch_norm_backward", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "npu_dtype_cast", "npu_rotary_mul", "ones", "ones_like", "permute", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "scalar_tensor", "select", "split_with_sizes", "to", "transpose", "unbind", "view", "zero", "zero_", "zeros", "zeros_like",
+};
+
 template <size_t n>
 constexpr bool IsSorted(const Name (&names)[n]) {
   for (size_t i = 1; i < n; ++i) {
@@ -68,6 +72,7 @@ constexpr bool IsSorted(const Name (&names)[n]) {
 static_assert(IsSorted(kAbsoluteApis) && std::size(kAbsoluteApis) == 30);
 static_assert(IsSorted(kBinaryApis) && std::size(kBinaryApis) == 62);
 static_assert(IsSorted(kUlpApis) && std::size(kUlpApis) == 17);
+static_assert(IsSorted(kLeftAloneOperators) && std::size(kLeftAloneOperators) == 48);
 static_assert(IsSorted(kThousandthApis) && IsSorted(kQuantizationApis) &&
               IsSorted(kExponentialApis) && IsSorted(kScalingDropouts) && IsSorted(kBiasedApis));
 
@@ -196,6 +201,26 @@ bool HasStandard(DType device_dtype) {
 }
 
 double RatioFloor(DType device_dtype) { return kRatioFloor.Of(device_dtype); }
+
+bool IsLeftAlone(std::string_view aten_operator) {
+  // Ours: memory whose elements nobody has set yet.
+  return Lists(kLeftAloneOperators, aten_operator) || aten_operator.starts_with("empty_") ||
+         aten_operator.starts_with("resize_") || aten_operator == "set_";
+}
+
+std::optional<SingleBenchmarkLimits> SingleBenchmarkLimitsOf(DType device_dtype) {
+  switch (PartOf(device_dtype)) {
+    case DType::kFloat16:
+      return SingleBenchmarkLimits{0x1p-11, 0x1p-10};
+    case DType::kBFloat16:
+      return SingleBenchmarkLimits{0x1p-8, 0x1p-7};
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return SingleBenchmarkLimits{0x1p-14, 0x1p-14};
+    default:
+      return std::nullopt;
+  }
+}
 
 bool IsNeverTwoSided(std::string_view device_dtype) {
   const std::optional<DType> dtype = ParseDType(device_dtype);

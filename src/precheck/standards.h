@@ -121,6 +121,19 @@ inline constexpr double kUlpProportionRatioBelow = 1;
 
 inline constexpr double kThousandthShareAtLeast = 0.999;
 
+// ---- Operators that are checked while they run (precheck/online/operator_check.h) ----
+// Operators of PyTorch's dispatcher that are not checked, by their base names ("add_").
+bool IsLeftAlone(std::string_view aten_operator);
+// |benchmark| from here on: judged by the relative error, others by the absolute one.
+inline constexpr double kSingleBenchmarkSmallValue = 1;
+inline constexpr double kSingleBenchmarkEpsilon = 0x1p-23;  // added to |benchmark| as a divisor
+struct SingleBenchmarkLimits {
+  double error = 0;    // what the largest absolute and the largest relative error may be
+  double balance = 0;  // what the mean error may be
+};
+// Of floats of 16 to 64 bits and of the parts of complex numbers; nothing: no element may differ.
+std::optional<SingleBenchmarkLimits> SingleBenchmarkLimitsOf(DType device_dtype);
+
 // True for float64 and complex types, which the two-sided step leaves out: the benchmark of both
 // sides has no more precision than they. `device_dtype` as it is printed.
 bool IsNeverTwoSided(std::string_view device_dtype);
