@@ -3,7 +3,7 @@
 This package imports no framework, and nothing native before it is asked for: the executors of a
 pre-check live in it too. `plumbline.pytorch` holds the recorder for PyTorch;
 `compare()` answers where two recordings part, `precheck()` which calls of one a device computes
-wrong; `view()` shows recordings in a notebook.
+wrong, `check_operators()` which it does while it runs; `view()` shows recordings in a notebook.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from plumbline.config_check.checker import ConfigChecker
     from plumbline.parallel_layout import ParallelConfig, plot_model_parallelism
     from plumbline.precheck_result import PrecheckResult, precheck
+    from plumbline.pytorch.operator_check import OperatorCheck, check_operators
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
     from plumbline.viewer import View, view
@@ -33,12 +34,14 @@ __all__ = [
     "CorruptDataError",
     "GradComparator",
     "InternalError",
+    "OperatorCheck",
     "ParallelConfig",
     "PrecheckResult",
     "RanksResult",
     "TrainerMonitorV2",
     "UnsupportedError",
     "View",
+    "check_operators",
     "compare",
     "compare_ranks",
     "compare_training",
@@ -56,12 +59,14 @@ _LAZY = {
     "CorruptDataError": "plumbline._core",
     "GradComparator": "plumbline.watch.grad_comparator",
     "InternalError": "plumbline._core",
+    "OperatorCheck": "plumbline.pytorch.operator_check",
     "ParallelConfig": "plumbline.parallel_layout",
     "PrecheckResult": "plumbline.precheck_result",
     "RanksResult": "plumbline.rank_comparison",
     "TrainerMonitorV2": "plumbline.watch.trainer_monitor_v2",
     "UnsupportedError": "plumbline._core",
     "View": "plumbline.viewer",
+    "check_operators": "plumbline.pytorch.operator_check",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",

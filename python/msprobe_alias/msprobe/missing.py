@@ -21,7 +21,8 @@ _NOT_BUILT = {
         "no module to import here. Use task free_benchmark of PrecisionDebugger"
     ),
     "msprobe.pytorch.grad_probe": "use task grad_probe and PrecisionDebugger.monitor(model)",
-    "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
+    "msprobe.pytorch.online_dispatch": "use PtdbgDispatch of msprobe.pytorch.online_dispatch or "
+    "plumbline.check_operators()",
     "msprobe.pytorch.set_fx_dump_config": "setting up torchair's dump is not built yet. Such dumps "
     "are compared by `plumb compare`",
     "msprobe.pytorch.set_ge_dump_config": "setting up torchair's dump is not built yet. Such dumps "
