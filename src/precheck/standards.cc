@@ -58,8 +58,16 @@ constexpr Name kBiasedApis[] = {
     "batch_norm",       "conv1d",           "conv2d",     "conv3d",     "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "group_norm", "layer_norm", "linear"};
 
+// Operators of the dispatcher that upstream does not check while a program runs.
 constexpr Name kLeftAloneOperators[] = {
-    "_cudnn_rnn", "_local_scalar_dense", "_pin_memory", "_to_copy", "_unsafe_view", "add_", "allreduce_", "clone", "contiguous", "copy_", "cudnn_batch_norm", "cudnn_batch_norm_backward", "detach", "empty", "index_put_", "lift_fresh", "max", "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "native_batch_norm_backward", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "npu_dtype_cast", "npu_rotary_mul", "ones", "ones_like", "permute", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "scalar_tensor", "select", "split_with_sizes", "to", "transpose", "unbind", "view", "zero", "zero_", "zeros", "zeros_like",
+    "_cudnn_rnn", "_local_scalar_dense", "_pin_memory", "_to_copy", "_unsafe_view", "add_",
+    "allreduce_", "clone", "contiguous", "copy_", "cudnn_batch_norm", "cudnn_batch_norm_backward",
+    "detach", "empty", "index_put_", "lift_fresh", "max", "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward", "native_batch_norm_backward", "new_empty",
+    "new_empty_strided", "new_full", "new_ones", "new_zeros", "npu_dtype_cast", "npu_rotary_mul",
+    "ones", "ones_like", "permute", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm", "scalar_tensor", "select", "split_with_sizes", "to", "transpose",
+    "unbind", "view", "zero", "zero_", "zeros", "zeros_like",
 };
 
 template <size_t n>

@@ -72,7 +72,9 @@ size_t BytesOf(const OperatorCall& call) {
 // "(2, 3)", "(4,)", "()", as Python prints a tuple.
 std::string TupleText(const Shape& sizes) {
   std::string text = "(";
-  for (size_t i = 0; i < sizes.size(); ++i) text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
+  }
   return text + (sizes.size() == 1 ? ",)" : ")");
 }
 
@@ -113,8 +115,9 @@ JudgedOutput Judge(const OperatorValue& device, const OperatorValue& bench) {
   if (is_nothing || (d == nullptr) != (b == nullptr)) {
     judged.grade.message = "not checked: only one side can be read as a tensor or number";
   } else if (d != nullptr) {
-    judged.grade =
-        GradeSingle(ViewOf(*d, ContiguousStrides(d->sizes)), ViewOf(*b, ContiguousStrides(b->sizes)));
+    const auto device_strides = ContiguousStrides(d->sizes);
+    const auto bench_strides = ContiguousStrides(b->sizes);
+    judged.grade = GradeSingle(ViewOf(*d, device_strides), ViewOf(*b, bench_strides));
   } else {
     judged.grade = GradeScalars(device, bench);
   }
@@ -290,7 +293,8 @@ class OperatorCheck::State {
     PL_TRY(MakeDirectories(JoinPath(report_.directory, kBenchFolder)));
     const auto start = [&](RowJournal& file, std::string_view what,
                            std::span<const std::string_view> columns) -> plumbline::Status {
-      file.path = JoinPath(report_.directory, fmt::format("accuracy_checking_{}_{}.csv", what, time));
+      const std::string name = fmt::format("accuracy_checking_{}_{}.csv", what, time);
+      file.path = JoinPath(report_.directory, name);
       report_.files.push_back(file.path);
       PL_TRY(file.Open());
       return file.Append(HeaderText(columns));

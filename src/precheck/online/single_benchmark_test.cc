@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -82,7 +82,8 @@ TEST(GradeSingle, LimitsAreThoseOfTheTypeOfTheDevice) {
   EXPECT_EQ(Grade(DType::kFloat16, one_and_a_step, DType::kFloat32, std::vector<float>{1}).verdict,
             SingleVerdict::kFail);
   const std::vector<uint16_t> brain = {0x3F80};  // 1 in bfloat16
-  EXPECT_EQ(Grade(DType::kBFloat16, brain, DType::kFloat32, std::vector<float>{1 + 0x1p-9F}).verdict,
+  const std::vector<float> near_one = {1 + 0x1p-9F};
+  EXPECT_EQ(Grade(DType::kBFloat16, brain, DType::kFloat32, near_one).verdict,
             SingleVerdict::kPass);
   // The second part of a complex number.
   EXPECT_EQ(Grade(DType::kComplex64, std::vector<float>{1, 2}, DType::kComplex64,
