@@ -13,7 +13,7 @@ option(PLUMBLINE_AT_ONCE "Compile several sources of a folder as one" OFF)
 set(plumbline_sources_at_once 8)
 # Of these folders each source is compiled by itself everywhere: what is loaded into a training takes
 # single objects of their libraries, and must not need the libraries of all others.
-set(plumbline_layers_alone base tensor kernels record config formats hdf5 store capture watch_live
+set(plumbline_layers_alone base tensor kernels record config formats hdf5 store online capture watch_live
   watch_gradients watch_perturb watch_rules watch_tracer)
 if(PLUMBLINE_SANITIZE)  # no training loads these
   set(plumbline_layers_alone)

@@ -27,7 +27,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "formats": ("base", "tensor", "record"),
     # The training: what an observed process runs.
     "store": ("base", "tensor", "record", "formats"),
-    "capture": ("base", "tensor", "kernels", "record", "config", "store"),
+    # Between both: what a training sends to the machine that checks its calls.
+    "online": ("base", "tensor", "record", "store"),
+    "capture": ("base", "tensor", "kernels", "record", "config", "store", "online"),
     # The stages of the analysis, each of which may know those before it.
     "load": ("base", "tensor", "kernels", "record", "formats"),
     "match": ("base", "record", "load"),
@@ -44,6 +46,7 @@ PRODUCTS = ("compare", "ranks", "operators", "graphs", "arrays", "overflow", "ru
             "inspect", "precheck", "watch", "view")
 LAYERS |= {product: STAGES for product in PRODUCTS}
 LAYERS["ranks"] += ("compare",)
+LAYERS["precheck"] += ("online",)  # the machine that checks
 LAYERS["inspect"] += ("store",)  # journals, and recordings recovered in a copy
 LAYERS["watch"] += ("store",)  # names of directories; a probe writes while a training runs
 # Verdicts, also over ranks; levels of nodes with NaN or Inf.

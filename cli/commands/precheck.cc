@@ -20,6 +20,7 @@
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "precheck/mindspore_calls.h"
+#include "precheck/online/online_check.h"
 #include "precheck/precheck_files.h"
 #include "precheck/settings.h"
 #include "progress.h"
@@ -47,13 +48,29 @@ struct PrecheckArguments {
   bool machine = false;
   bool jit_compile = false;
   PrecheckOptions options;
+  // Of the check while a model trains; what is not given comes from the configuration.
+  bool is_online = false;
+  std::optional<std::string> nfs_path, host, tls_path;
+  std::optional<int> port;
+  std::vector<int64_t> rank_list;
+  double idle_timeout = 600;
+  precheck::PrecheckSettings settings;
 
   [[nodiscard]] bool is_upstream() const { return !as.empty(); }
 };
 
 // What the parser does not see; empty: all is well.
 std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
-  if (std::string empty = EmptyOption(command); !empty.empty()) return empty;
+  std::string empty = EmptyOption(command);
+  const bool is_plain = empty.starts_with("--tls_path");  // which says something
+  if (!empty.empty() && !is_plain) return empty;
+  const bool has_recording = !arguments.path.empty() || !arguments.api_info.empty();
+  if (arguments.is_online && has_recording) {
+    return "--online: takes no recording (the calls come from a training)";
+  }
+  // Upstream's configuration says it where its command line does not.
+  const bool may_be_online = arguments.is_online || !arguments.options.config_path.empty();
+  if (may_be_online && !has_recording) return {};
   if (arguments.path.empty() == arguments.api_info.empty()) {
     return arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
                                    : "name one recording: DUMP";
@@ -88,8 +105,9 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   const char* const defaults = std::getenv(precheck::kDefaultsVariable);
   PL_TRY_ASSIGN(
-      const precheck::PrecheckSettings settings,
+      arguments.settings,
       precheck::LoadPrecheckSettings({options.config_path, defaults == nullptr ? "" : defaults}));
+  const precheck::PrecheckSettings& settings = arguments.settings;
   options.plan.white_list = settings.white_list;
   options.plan.black_list = settings.black_list;
   options.error_data_path = settings.error_data_path;
@@ -119,9 +137,79 @@ void PrintReport(const PrecheckReport& report, const PrecheckArguments& argument
   }
 }
 
+// Where trainings are to be found: the command line wins.
+Result<online::ReceiverOptions> ReceiverOf(const PrecheckArguments& arguments) {
+  const precheck::PrecheckSettings& settings = arguments.settings;
+  online::ReceiverOptions receiver;
+  receiver.directory = arguments.nfs_path.value_or(settings.nfs_path);
+  receiver.host = arguments.host.value_or(settings.host);
+  receiver.port = arguments.port.value_or(settings.port);
+  receiver.tls_directory = arguments.tls_path.value_or(settings.tls_path);
+  receiver.ranks = arguments.rank_list.empty() ? settings.rank_list : arguments.rank_list;
+  receiver.idle_limit = Milliseconds(arguments.idle_timeout);
+  if (!receiver.directory.empty()) return receiver;
+  if (!online::IsIpv4(receiver.host)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("host: is \"{}\" (expected the IPv4 address to listen at, such as "
+                             "0.0.0.0 for every one of this machine, or nfs_path)",
+                             receiver.host));
+  }
+  if (receiver.port < 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "port: is missing (expected an integer from 1 to 65535)");
+  }
+  return receiver;
+}
+
+bool FailsOnline(const precheck::OnlineReport& report, const std::vector<std::string>& conditions) {
+  uint64_t errors = 0, warnings = 0, skips = 0;
+  for (const precheck::RankReport& rank : report.ranks) {
+    errors += rank.counts[static_cast<size_t>(precheck::CheckStatus::kError)];
+    warnings += rank.counts[static_cast<size_t>(precheck::CheckStatus::kWarning)];
+    skips += rank.counts[static_cast<size_t>(precheck::CheckStatus::kSkip)];
+  }
+  return std::ranges::any_of(conditions, [&](const std::string& condition) {
+    if (condition == "skip") return skips > 0;
+    return errors > 0 || (condition == "warning" && warnings > 0);
+  });
+}
+
+Result<int> RunOnlineCommand(PrecheckArguments& arguments) {
+  precheck::OnlineOptions options;
+  PL_TRY_ASSIGN(options.receiver, ReceiverOf(arguments));
+  options.check = arguments.options;
+  options.check.api_timeout = Milliseconds(arguments.api_timeout);
+  options.check.is_stopped = WasInterrupted;
+  AwaitInterrupts();
+  const std::string place = options.receiver.directory.empty()
+                                ? options.receiver.host
+                                : "files in " + options.receiver.directory;
+  options.on_listening = [&](int port) {
+    PrintNote("precheck", port == 0 ? "waiting for " + place
+                                    : fmt::format("waiting for trainings at {}:{}", place, port));
+  };
+  options.on_step = [](const std::string& line) { PrintNote("precheck", line); };
+  PL_TRY_ASSIGN(const precheck::OnlineReport report, precheck::RunOnlineCheck(options));
+  Print(OnlineAnswer(report));
+  if (report.was_interrupted) {
+    PrintError("plumb precheck: interrupted. The same command goes on\n");
+    return kInterrupted;
+  }
+  if (FailsOnline(report, arguments.fail_on)) {
+    return arguments.is_upstream() ? kUpstreamFound : kDifferencesFound;
+  }
+  return report.is_complete() ? 0 : kDifferencesFound;
+}
+
 Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   PL_TRY(ApplySettings(arguments));
+  if (arguments.path.empty() && arguments.api_info.empty()) {
+    if (arguments.is_online || arguments.settings.is_online) return RunOnlineCommand(arguments);
+    return Error(ErrorCode::kInvalidArgument,
+                 arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
+                                         : "name one recording: DUMP");
+  }
   // Who calls upstream's commands looks for their files alone.
   if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
   PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
@@ -184,6 +272,32 @@ void AddDeviceOptions(CLI::App& command, PrecheckArguments& arguments) {
       ->group("");
 }
 
+void AddOnlineOptions(CLI::App& command, PrecheckArguments& arguments) {
+  command.add_flag("--online", arguments.is_online,
+                   "take the calls of trainings while they run, in place of a recording");
+  command.add_option("--host", arguments.host, "with --online: IPv4 address to listen at");
+  command.add_option("--port", arguments.port, "with --online: port, 1 to 65535; 0: a free one")
+      ->check(CLI::Range(0, 65535));
+  command
+      .add_option("--tls_path,--tls-path", arguments.tls_path,
+                  "with --online: directory with server.key, server.crt and ca.crt; \"\": plain TCP")
+      ->type_name("DIR");
+  command
+      .add_option("--nfs_path,--nfs-path", arguments.nfs_path,
+                  "with --online: a directory that the trainings have too, in place of a port")
+      ->type_name("DIR");
+  command
+      .add_option("--rank_list,--rank-list", arguments.rank_list,
+                  "with --online: ranks to wait for, with commas; none: any")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--idle_timeout,--idle-timeout", arguments.idle_timeout,
+                  "with --online: seconds without anything from a training after which it ends")
+      ->check(Seconds())
+      ->capture_default_str();
+}
+
 void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   command.add_option("dump", arguments.path, "dump.json, or a rank or step directory");
@@ -227,6 +341,7 @@ void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false);
   AddJson(command, arguments.machine, "the summary");
+  AddOnlineOptions(command, arguments);
   command.add_option("--as", arguments.as, "upstream's command")
       ->check(CLI::IsMember({"run_ut", "multi_run_ut"}))
       ->group("");

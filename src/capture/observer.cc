@@ -61,6 +61,11 @@ std::string WithoutNumbers(std::string_view sentence) {
 
 Result<std::unique_ptr<Observer>> Observer::Create(Config config, std::string framework) {
   PL_TRY_ASSIGN(Selection selection, Selection::Create(config));
+  if (config.online.is_on && framework != "pytorch") {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("tensor.online_run_ut: is not there for {} (expected PyTorch)",
+                             framework));
+  }
   return std::unique_ptr<Observer>(
       new Observer(std::move(config), std::move(framework), std::move(selection)));
 }
@@ -108,6 +113,10 @@ StartOutcome Observer::Start(std::optional<int> rank) {
     options.has_tensors = config_.task == Task::kTensor || config_.task == Task::kOverflowCheck ||
                           !config_.tensor_list.empty();
     options.run_id = run_id_;
+    if (config_.online.is_on) {
+      if (!OpenSender(rank)) return StartOutcome::kNotSelected;
+      options.channel = sender_;
+    }
     Result<std::unique_ptr<RunWriter>> opened = RunWriter::Open(options, threads_);
     if (!opened) {
       threads_.trouble.Report(
@@ -159,6 +168,28 @@ Status Observer::SecureHit() {
   const std::string_view what = config_.bench_path.empty() ? "overflow" : "difference";
   LogInfo(fmt::format("Reached the preset {} times, current {} times: {}.", what, what, hits()));
   return writer_->Publish();
+}
+
+bool Observer::OpenSender(std::optional<int> rank) {
+  if (sender_ != nullptr || sender_failed_) return sender_ != nullptr;
+  const OnlineConfig& online = config_.online;
+  online::SenderOptions options;
+  options.directory = online.directory;
+  options.host = online.host;
+  options.port = static_cast<int>(online.port);
+  options.tls_directory = online.tls_path;
+  options.rank = rank.value_or(0);
+  options.framework = framework_;
+  options.may_block = online.may_block;
+  Result<std::shared_ptr<online::Sender>> sender = online::Sender::Open(options);
+  sender_failed_ = !sender;
+  if (sender_failed_) {
+    LogLoss(fmt::format("online pre-check: {}. Nothing is checked; the training goes on",
+                        sender.error().message()));
+    return false;
+  }
+  sender_ = *std::move(sender);
+  return true;
 }
 
 void Observer::Stop() {
@@ -256,6 +287,7 @@ void Observer::Close() {
   constexpr uint64_t kAll = ~uint64_t{0};
   DropValues(0, kAll, "the process ended before their device had given them");
   threads_.sync.Drain();
+  if (sender_ != nullptr) sender_->Close();
   ReportLostSteps();
   last_record_.Drop();
 }

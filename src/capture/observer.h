@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "config/selection.h"
 #include "kernels/kernel_table.h"
+#include "online/sender.h"
 #include "store/journal.h"
 #include "store/run_writer.h"
 
@@ -143,6 +144,8 @@ class Observer {
   void FinishWriter(RunWriter& writer);
   void CountUnopenedStep(const Error& error);
   void ReportLostSteps();
+  // Of the online pre-check, with the first step. False: nothing can be sent; it was logged.
+  bool OpenSender(std::optional<int> rank);
 
   const Config config_;
   const std::string framework_;
@@ -150,7 +153,9 @@ class Observer {
   CallCounter counters_;
   const std::string run_id_;
   LastLossRecord last_record_;  // outlives threads_
-  StoreThreads threads_;        // outlives writer_
+  StoreThreads threads_;        // outlives writer_ and sender_
+  std::shared_ptr<online::Sender> sender_;  // of the online pre-check
+  bool sender_failed_ = false;
   std::shared_ptr<RunWriter> writer_;
   // Requires late_mutex_.
   [[nodiscard]] bool AreAwaited(uint64_t first, uint64_t count) const;

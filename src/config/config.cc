@@ -137,6 +137,35 @@ Status CheckOperators(const Config& config) {
   return {};
 }
 
+// What is sent to another machine: whole calls, which it runs again.
+Status ReconcileOnline(Config& config) {
+  OnlineConfig& online = config.online;
+  const auto wrong = [](std::string_view what) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("tensor.{}", what));
+  };
+  if (config.level != Level::kL1 && config.level != Level::kMix) {
+    return wrong(fmt::format("online_run_ut: with level \"{}\" (expected L1 or mix)",
+                             LevelName(config.level)));
+  }
+  const DataMode& mode = config.data_mode;
+  if (!mode.forward || !mode.input || !mode.output || !config.bench_path.empty()) {
+    return wrong("online_run_ut: what is sent has to be whole calls (expected data_mode [\"all\"] "
+                 "and no bench_path)");
+  }
+  if (online.directory.empty()) {
+    // Dots and digits alone: a name would be looked up while the training waits.
+    if (online.host.empty() || online.host.find_first_not_of("0123456789.") != std::string::npos) {
+      return wrong(fmt::format("host: is \"{}\" (expected the IPv4 address of the machine that "
+                               "checks, or nfs_path)",
+                               online.host));
+    }
+    if (online.port < 1) return wrong("port: is missing (expected an integer from 1 to 65535)");
+  }
+  if (online.skips_backward) config.data_mode.backward = false;
+  config.extra_info = false;  // nobody reads stacks there
+  return {};
+}
+
 }  // namespace
 
 Status Reconcile(Config& config) {
@@ -148,6 +177,7 @@ Status Reconcile(Config& config) {
                  "tensor.list: is empty (expected at least one name with async_dump)");
   }
   PL_TRY(ReconcileSearch(config));
+  if (config.online.is_on) PL_TRY(ReconcileOnline(config));
   if (config.task == Task::kStructure) {
     if (config.level != Level::kL0 && config.level != Level::kMix) {
       config.warnings.push_back(fmt::format(

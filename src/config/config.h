@@ -75,6 +75,19 @@ struct GradProbeConfig {
   friend bool operator==(const GradProbeConfig&, const GradProbeConfig&) = default;
 };
 
+// Of the online pre-check: what is recorded is sent to another machine and not written to disk.
+struct OnlineConfig {
+  bool is_on = false;
+  std::string directory;  // nfs_path; not empty: host and port are not used
+  std::string host;
+  int64_t port = -1;
+  std::string tls_path = "./";
+  bool skips_backward = false;  // online_run_ut_recompute
+  bool may_block = false;
+
+  friend bool operator==(const OnlineConfig&, const OnlineConfig&) = default;
+};
+
 struct Config {
   Task task = Task::kStatistics;
   Level level = Level::kL1;
@@ -112,6 +125,7 @@ struct Config {
                            // that differ from it are stored
   PerturbationConfig perturbation;  // of task free_benchmark
   GradProbeConfig grad_probe;
+  OnlineConfig online;
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 

@@ -175,8 +175,25 @@ TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
-  ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
-              ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, OnlineCheckNeedsAPlaceAndWholeCalls) {
+  const auto parse = [](std::string_view keys) {
+    return Parse(fmt::format(
+        R"({{"dump_path": "a", "task": "tensor", "tensor": {{"online_run_ut": true, {}}}}})", keys));
+  };
+  const Config tcp = *parse(R"("host": "10.0.0.7", "port": 28000, "online_run_ut_recompute": true)");
+  EXPECT_TRUE(tcp.online.is_on);
+  EXPECT_EQ(tcp.online.host, "10.0.0.7");
+  EXPECT_EQ(tcp.online.port, 28000);
+  EXPECT_EQ(tcp.online.tls_path, "./");
+  EXPECT_FALSE(tcp.data_mode.backward);
+  EXPECT_EQ(parse(R"("nfs_path": "/shared", "online_block": true)")->online.directory, "/shared");
+  for (const char* keys :
+       {R"("port": 1)", R"("host": "gpu-7", "port": 1)", R"("host": "10.0.0.7")",
+        R"("host": "10.0.0.7", "port": 65536)", R"("nfs_path": "a", "data_mode": ["output"])"}) {
+    ExpectError(parse(keys), ErrorCode::kInvalidArgument, {"tensor."});
+  }
 }
 
 TEST(Config, PerturbationsTellEveryErrorAtOnce) {

@@ -211,6 +211,7 @@ constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor", "diges
 constexpr std::string_view kListedModes[] = {"md5", "max", "min", "mean", "l2norm"};
 constexpr std::string_view kRiskLevels[] = {"ALL", "CORE", "FOCUS"};
 constexpr std::string_view kPrecisions[] = {"low", "high"};
+constexpr int64_t kMostPort = 65535;
 constexpr std::string_view kFileFormats[] = {"npy", "bin"};
 constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
 constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
@@ -302,9 +303,42 @@ Status CheckFileFormat(std::string_view field, const Json& value, Config&) {
   return {};
 }
 
-Status CheckOnline(std::string_view field, const Json& value, Config&) {
-  PL_TRY_ASSIGN(const bool online, AsBool(field, value));
-  if (online) return NotBuilt(field, "true", "false");
+Status SetOnline(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.is_on, AsBool(field, value));
+  return {};
+}
+
+Status SetOnlineDirectory(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.directory, AsString(field, value));
+  return {};
+}
+
+Status SetOnlineHost(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.host, AsString(field, value));
+  return {};
+}
+
+Status SetOnlinePort(std::string_view field, const Json& value, Config& config) {
+  const std::optional<int64_t> port = value.AsInteger();
+  if (!port || *port < -1 || *port == 0 || *port > kMostPort) {
+    return Invalid(field, value, "an integer from 1 to 65535");
+  }
+  config.online.port = *port;
+  return {};
+}
+
+Status SetTlsPath(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.tls_path, AsString(field, value));
+  return {};
+}
+
+Status SetOnlineRecompute(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.skips_backward, AsBool(field, value));
+  return {};
+}
+
+Status SetOnlineBlock(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.online.may_block, AsBool(field, value));
   return {};
 }
 
@@ -433,7 +467,6 @@ constexpr std::pair<Sections, std::string_view> kNames[] = {
 
 constexpr std::string_view kNoEffectYet =
     "known from later releases; no effect yet, with a warning";
-constexpr std::string_view kOfOnlineCheck = "belong to `online_run_ut`; accepted without effect";
 constexpr std::string_view kStaticGraphs = "for static graphs; accepted without effect";
 
 // Columns: sections, key, setter, type, default, meaning. docs/reference/config.md is written from
@@ -514,12 +547,23 @@ constexpr Option kOptions[] = {
     {kRecording, "request_id", Ignore, "any", "none", kNoEffectYet},
     {kTensor, "file_format", CheckFileFormat, "string", "`npy`",
      "checked; PyTorch tensors are `.pt` files whatever it says"},
-    {kTensor, "online_run_ut", CheckOnline, "bool", "false", "`true` is not built yet"},
-    {kTensor, "nfs_path", Accept, "any", "none", kOfOnlineCheck},
-    {kTensor, "host", Accept, "any", "none", kOfOnlineCheck},
-    {kTensor, "port", Accept, "any", "none", kOfOnlineCheck},
-    {kTensor, "tls_path", Accept, "any", "none", kOfOnlineCheck},
-    {kTensor, "online_run_ut_recompute", Accept, "any", "none", kOfOnlineCheck},
+    {kTensor, "online_run_ut", SetOnline, "bool", "false",
+     "true: no tensor files are written; each call is sent to a machine that [checks it while the "
+     "training runs](../how-to/online-precheck.md). Level `L1` or `mix`, PyTorch"},
+    {kTensor, "nfs_path", SetOnlineDirectory, "string", "`\"\"`",
+     "with `online_run_ut`: a directory that both machines have; then `host` and `port` are not "
+     "used"},
+    {kTensor, "host", SetOnlineHost, "string", "none",
+     "with `online_run_ut`: IPv4 address of the machine that checks"},
+    {kTensor, "port", SetOnlinePort, "integer", "-1", "its port, 1 to 65535"},
+    {kTensor, "tls_path", SetTlsPath, "string", "`./`",
+     "with `online_run_ut`: directory with `client.key`, `client.crt` and `ca.crt`; `\"\"`: plain "
+     "TCP, with a warning"},
+    {kTensor, "online_run_ut_recompute", SetOnlineRecompute, "bool", "false",
+     "with `online_run_ut`: true sends no backward"},
+    {kTensor, "online_block", SetOnlineBlock, "bool", "false",
+     "with `online_run_ut`: true lets the training wait while the machine that checks takes nothing "
+     "more; false drops and counts. Where that machine is gone nothing waits"},
     {kStatistics, "device", Accept, "any", "none", kStaticGraphs},
     {kStatistics, "precision", CheckPrecision, "string", "`low`", kStaticGraphs},
     {kOverflow, "overflow_nums", Assign<&Config::hit_limit, AsLimit>, "integer", "1",

@@ -329,8 +329,10 @@ std::string RequestText(const PreparedCall& call) {
   } else {
     text += "null";
   }
-  text += call.autocast ? fmt::format(",\"autocast\":\"{}\"}}", InfoOf(*call.autocast).name)
-                        : std::string(",\"autocast\":null}");
+  text += call.autocast ? fmt::format(",\"autocast\":\"{}\"", InfoOf(*call.autocast).name)
+                        : std::string(",\"autocast\":null");
+  if (call.wants_node_gradients) text += ",\"node_gradients\":true";
+  text += '}';
   return text;
 }
 

@@ -149,28 +149,6 @@ bool Lists(const std::vector<std::string>& names, std::string_view api) {
   return std::ranges::find(names, api) != names.end();
 }
 
-// Why a call is not run, as far as its name says it.
-std::optional<Skip> WhySkipped(std::string_view name, const PlanOptions& options) {
-  std::optional<Skip> skip = WhyNotCallable(name);
-  // That an API is random says more than that it is in no list, where it often is not either.
-  if (skip && skip->cause == SkipCause::kUnsupportedType) return skip;
-  const std::string_view api = ParseApiName(name)->api;
-  if (Lists(options.black_list, api)) {
-    return Skip{SkipCause::kFiltered, fmt::format("{} is in black_list", api)};
-  }
-  if (!options.white_list.empty() && !Lists(options.white_list, api)) {
-    return Skip{SkipCause::kFiltered, fmt::format("{} is not in white_list", api)};
-  }
-  if (IsNeverRun(api)) {
-    return Skip{SkipCause::kFiltered,
-                fmt::format("{} returns memory that nothing wrote, or only moves data", api)};
-  }
-  if (IsRandom(api) && !options.keep_random) {
-    return Skip{SkipCause::kRandom, fmt::format("{} returns something else each time", api)};
-  }
-  return skip;
-}
-
 uint64_t MachineMemory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page_bytes <= 0) return uint64_t{1} << 40;
@@ -261,7 +239,7 @@ class Gatherer {
     size_t merged = 0;
     for (Row& row : rows_) {
       PlannedCall& call = row.call;
-      call.skip = WhySkipped(call.name, options_);
+      call.skip = WhyNotRun(call.name, options_);
       if (!call.skip) call.skip = odd_.WhyNot(EntryOf(call, kForward));
       call.cost = (row.forward_bytes + row.backward_bytes) * WorkPerByte(call.api());
       // Nobody knows what a call is like that was not read.
@@ -336,6 +314,27 @@ bool HasAdvice(std::string_view message) {
 }
 
 }  // namespace
+
+std::optional<Skip> WhyNotRun(std::string_view name, const PlanOptions& options) {
+  std::optional<Skip> skip = WhyNotCallable(name);
+  // That an API is random says more than that it is in no list, where it often is not either.
+  if (skip && skip->cause == SkipCause::kUnsupportedType) return skip;
+  const std::string_view api = ParseApiName(name)->api;
+  if (Lists(options.black_list, api)) {
+    return Skip{SkipCause::kFiltered, fmt::format("{} is in black_list", api)};
+  }
+  if (!options.white_list.empty() && !Lists(options.white_list, api)) {
+    return Skip{SkipCause::kFiltered, fmt::format("{} is not in white_list", api)};
+  }
+  if (IsNeverRun(api)) {
+    return Skip{SkipCause::kFiltered,
+                fmt::format("{} returns memory that nothing wrote, or only moves data", api)};
+  }
+  if (IsRandom(api) && !options.keep_random) {
+    return Skip{SkipCause::kRandom, fmt::format("{} returns something else each time", api)};
+  }
+  return skip;
+}
 
 Error UnreadableDump(const Error& error, const std::string& dump_json) {
   std::string message = error.message();

@@ -66,6 +66,10 @@ class OddEntries {
   std::string first_repeated_;
 };
 
+// Why a call is not to be run whatever was recorded of it: its API is none that can be called, is
+// filtered, or is random. Nothing: it can be.
+std::optional<Skip> WhyNotRun(std::string_view name, const PlanOptions& options);
+
 struct PlannedCall {
   std::string name;                             // "Functional.conv2d.0"
   [[nodiscard]] std::string_view type() const;  // "Functional"; views into `name`

@@ -436,7 +436,7 @@ Skip Missing(const RecordedData& data, std::string_view problem) {
 
 // Elements of `from` as those that a call takes: the conversions that the preparation of an API
 // asks for, and bfloat16, which .npy files hold as float32.
-void Convert(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
+void Convert(DType from, std::span<const std::byte> elements, std::span<std::byte> out) {
   const auto convert = [&]<class From, class To>(From, To) {
     for (size_t i = 0; i < elements.size() / sizeof(From); ++i) {
       From value;
@@ -450,6 +450,15 @@ void Convert(DType from, const std::vector<std::byte>& elements, std::span<std::
     const auto value = LoadAs<float>(elements.data() + i * sizeof(float));
     StoreAt(out.data(), i, static_cast<uint16_t>(FloatToNarrow(kBFloat16Format, value)));
   }
+}
+
+// From contiguous elements; bytes besides 0 and 1 are no bools, and what a framework makes of them is
+// not defined.
+void TakeHeld(const TensorFill& fill, const HeldData& data, std::span<std::byte> out) {
+  if (data.dtype != fill.dtype) return Convert(data.dtype, data.bytes, out);
+  if (!out.empty()) std::memcpy(out.data(), data.bytes.data(), out.size());
+  if (fill.dtype != DType::kBool) return;
+  for (std::byte& byte : out) byte = static_cast<std::byte>(byte != std::byte{0});
 }
 
 OrSkip<void> ReadRecorded(const TensorFill& fill, const RecordedData& data,
@@ -556,6 +565,8 @@ OrSkip<void> FillInputs(const PreparedCall& call, std::span<std::byte> memory) {
     if (const auto* recorded = std::get_if<RecordedData>(&fill.source)) {
       const OrSkip<void> read = ReadRecorded(fill, *recorded, out);
       if (!read) return read;
+    } else if (const auto* held = std::get_if<HeldData>(&fill.source)) {
+      TakeHeld(fill, *held, out);
     } else {
       Generate(fill, std::get<GeneratedData>(fill.source), out);
     }

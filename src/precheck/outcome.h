@@ -128,6 +128,7 @@ struct CallOutcome {
   std::string name;  // "Functional.conv2d.0"
   DirectionOutcome forward, backward;
   uint64_t merged_calls = 0;  // calls like this one that -f left out
+  std::string note = {};      // what else the result file says of it
 };
 
 }  // namespace plumbline::precheck

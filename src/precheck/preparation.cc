@@ -208,7 +208,11 @@ class Preparer {
     if (!IsTensorType(record.type)) {
       return Skip{SkipCause::kBadArgument, fmt::format("{}: a {}", path, record.type)};
     }
-    if (is_recorded) {
+    if (options_.find_tensor) {
+      if (auto described = DescribeHeld(record, path, fill); !described) {
+        return std::move(described).error();
+      }
+    } else if (is_recorded) {
       if (auto described = DescribeFile(record, path, fill); !described) {
         return std::move(described).error();
       }
@@ -253,6 +257,21 @@ class Preparer {
       fill.dtype = Converted(fill.dtype, path == "input_args.0");
     }
     fill.source = data;
+    return {};
+  }
+
+  // What came with the call.
+  OrSkip<void> DescribeHeld(const TensorRecord& record, const std::string& path, TensorFill& fill) {
+    const std::optional<TensorView> view =
+        record.data_name ? options_.find_tensor(*record.data_name) : std::nullopt;
+    if (!view) return Skip{SkipCause::kMissingData, path + ": came without its elements"};
+    const std::optional<DType> recorded = DTypeOfRecord(record.dtype_text);
+    if (!std::ranges::equal(view->sizes, record.shape) || recorded.value_or(view->dtype) != view->dtype) {
+      return Skip{SkipCause::kMissingData, path + ": came with elements of another tensor"};
+    }
+    fill.shape = record.shape;
+    fill.dtype = Converted(view->dtype, /*is_first=*/false);
+    fill.source = HeldData{{view->data, view->size_bytes()}, view->dtype};
     return {};
   }
 

@@ -5,10 +5,13 @@
 #define PLUMBLINE_PRECHECK_PREPARATION_H_
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "plumbline/record.h"
+#include "plumbline/tensor.h"
 #include "precheck/outcome.h"
 #include "precheck/prepared_call.h"
 
@@ -18,6 +21,9 @@ struct PreparationOptions {
   uint64_t seed = 0;
   uint64_t memory_limit = 0;     // most bytes of the inputs of one call
   std::string tensor_directory;  // of recorded tensors; empty: elements are drawn
+  // Where recorded tensors are found instead, by their data_name; nothing: that one is missing.
+  // Then none is drawn.
+  std::function<std::optional<TensorView>(std::string_view data_name)> find_tensor = {};
   bool keep_random = false;      // see PlanOptions
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -49,12 +50,18 @@ struct RecordedData {
   DType dtype = DType::kFloat32;
 };
 
+// Elements that lie in memory which outlives the call.
+struct HeldData {
+  std::span<const std::byte> bytes;  // contiguous
+  DType dtype = DType::kFloat32;     // as of RecordedData
+};
+
 // How the bytes of one tensor come about.
 struct TensorFill {
   size_t offset = 0;  // as the TensorPlace that it belongs to
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::variant<GeneratedData, RecordedData> source;
+  std::variant<GeneratedData, RecordedData, HeldData> source;
   // Rounded half up to 11 explicit bits of the significand, as the convolutions of some devices
   // take float32 (HF32): b' = (((b >> 11) + 1) >> 1) << 12 on the bit pattern.
   bool rounds_to_hf32 = false;
@@ -77,6 +84,9 @@ struct PreparedCall {
   // The device side runs under autocast of this type: the call was recorded inside a region of
   // mixed precision. Never on the benchmark side.
   std::optional<DType> autocast;
+  // The backward gives the gradients of the inputs of the last autograd node, as recordings have
+  // them, and not those of the arguments.
+  bool wants_node_gradients = false;
   size_t input_bytes = 0;
   std::vector<TensorFill> fills;
 };

@@ -377,6 +377,9 @@ CallRows RowsOf(const CallOutcome& outcome, ResultForm form, int precision) {
   std::vector<std::string> cells = {outcome.name, spelling.Word(forward.status),
                                     spelling.Word(backward.status)};
   std::string message = ResultMessage(forward, backward, outcome.merged_calls, form);
+  if (!outcome.note.empty()) {
+    message = message.empty() ? outcome.note : fmt::format("{}\n{}", message, outcome.note);
+  }
   // Upstream leaves the column out where it has nothing to say.
   if (!message.empty() || form == ResultForm::kMindSpore) cells.push_back(std::move(message));
   AppendCsvRow(cells, rows.result);

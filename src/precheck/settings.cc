@@ -29,9 +29,11 @@ constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
 constexpr std::array<std::string_view, 2> kSections = {"acc_check", "run_ut"};
 constexpr std::string_view kKeys[] = {"white_list", "black_list", "error_data_path", "precision",
                                       "seed"};
-// Of the check while the model trains, which is a product of its own; and of later releases.
-constexpr std::string_view kOnlineKeys[] = {"nfs_path",  "host",     "port",
-                                            "rank_list", "tls_path", "quantization_api_list"};
+// Of the check while the model trains.
+constexpr std::string_view kOnlineKeys[] = {"is_online", "nfs_path",  "host",
+                                            "port",      "rank_list", "tls_path"};
+constexpr std::string_view kOfLaterReleases = "quantization_api_list";
+constexpr int64_t kMostPort = 65535;
 constexpr int64_t kMostDigits = 20;
 
 plumbline::Status ReadNames(std::string_view field, const Json& value,
@@ -64,15 +66,27 @@ plumbline::Status ReadKey(std::string_view section, std::string_view key, const 
   return {};
 }
 
-// Keys that only the check of a running training has. The check itself is refused.
-Result<bool> IsOfOnlineCheck(std::string_view section, std::string_view key, const Json& value) {
+plumbline::Status ReadOnlineKey(std::string_view section, std::string_view key, const Json& value,
+                                PrecheckSettings& out) {
+  const std::string field = fmt::format("{}.{}", section, key);
   if (key == "is_online") {
-    const std::string field = fmt::format("{}.{}", section, key);
-    PL_TRY_ASSIGN(const bool is_online, settings::AsBool(field, value));
-    if (is_online) return settings::NotBuilt(field, "true", "false");
-    return true;
+    PL_TRY_ASSIGN(out.is_online, settings::AsBool(field, value));
+  } else if (key == "nfs_path") {
+    PL_TRY_ASSIGN(out.nfs_path, AsString(field, value));
+  } else if (key == "host") {
+    PL_TRY_ASSIGN(out.host, AsString(field, value));
+  } else if (key == "tls_path") {
+    PL_TRY_ASSIGN(out.tls_path, AsString(field, value));
+  } else if (key == "rank_list") {
+    PL_TRY_ASSIGN(out.rank_list, settings::NumberList(field, value));
+  } else {
+    const std::optional<int64_t> port = value.AsInteger();
+    if (!port || *port < -1 || *port == 0 || *port > kMostPort) {
+      return Invalid(field, value, "an integer from 1 to 65535");
+    }
+    out.port = static_cast<int>(*port);
   }
-  return std::ranges::find(kOnlineKeys, key) != std::end(kOnlineKeys);
+  return {};
 }
 
 plumbline::Status ReadSection(std::string_view section, const Json& object, PrecheckSettings& out) {
@@ -84,8 +98,11 @@ plumbline::Status ReadSection(std::string_view section, const Json& object, Prec
       PL_TRY(ReadKey(section, key, value, out));
       continue;
     }
-    PL_TRY_ASSIGN(const bool is_online, IsOfOnlineCheck(section, key, value));
-    if (is_online) continue;
+    if (std::ranges::find(kOnlineKeys, key) != std::end(kOnlineKeys)) {
+      PL_TRY(ReadOnlineKey(section, key, value, out));
+      continue;
+    }
+    if (key == kOfLaterReleases) continue;
     out.warnings.push_back(settings::UnknownKeyWarning(section, key, kKeys));
   }
   return {};

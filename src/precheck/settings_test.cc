@@ -60,7 +60,9 @@ TEST(PrecheckSettings, MistakesNameTheKey) {
       {R"({"level": "L9", "run_ut": {}})", "level: is \"L9\""},
       {R"([])", "top level"},
       {R"({)", "not valid JSON"},
-      {R"({"run_ut": {"is_online": true}})", "run_ut.is_online"},
+      {R"({"run_ut": {"is_online": 1}})", "run_ut.is_online"},
+      {R"({"run_ut": {"port": 70000}})", "run_ut.port"},
+      {R"({"run_ut": {"rank_list": ["a"]}})", "run_ut.rank_list"},
   };
   for (const auto& [text, expected] : cases) {
     const auto settings = Parse(text);
@@ -69,6 +71,19 @@ TEST(PrecheckSettings, MistakesNameTheKey) {
         << settings.error().message();
     EXPECT_EQ(settings.error().message().find("config.json: "), 0u);
   }
+}
+
+TEST(PrecheckSettings, KeysOfTheOnlineCheck) {
+  const auto settings = Parse(
+      R"({"run_ut": {"is_online": true, "nfs_path": "", "host": "10.0.0.7", "port": 28000,
+                     "rank_list": [0, 3], "tls_path": "certificates"}})");
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_TRUE(settings->warnings.empty());
+  EXPECT_TRUE(settings->is_online);
+  EXPECT_EQ(settings->host, "10.0.0.7");
+  EXPECT_EQ(settings->port, 28000);
+  EXPECT_EQ(settings->rank_list, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(settings->tls_path, "certificates");
 }
 
 TEST(PrecheckSettings, UnknownKeysAreWarnedOfAndOnlineKeysAccepted) {

@@ -68,6 +68,10 @@ std::string RunMark(const RunOptions& options) {
 
 Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
                                                    StoreThreads& threads) {
+  if (options.channel != nullptr) {
+    return std::unique_ptr<RunWriter>(
+        new RunWriter(threads, {options.dump_path, {}}, nullptr, options.header, options));
+  }
   RankPlace place{options.dump_path, {}};
   if (options.step) place.below.push_back(run_layout::StepName(*options.step));
   place.below.push_back(run_layout::RankName(options.rank));
@@ -105,10 +109,12 @@ RunWriter::RunWriter(StoreThreads& threads, RankPlace place,
                      const RunOptions& options)
     : threads_(threads),
       place_(std::move(place)),
-      directory_(handle->path()),
+      directory_(handle == nullptr ? std::string() : handle->path()),
       header_(std::move(header)),
       files_(options.files),
       pid_(::getpid()),
+      channel_(options.channel),
+      step_(options.step.value_or(0)),
       handle_(std::move(handle)),
       names_(run_layout::TensorExtension(header_.framework)) {}
 
@@ -130,7 +136,35 @@ void RunWriter::Journaled(const Status& status) {
                           "dump.json can be written then");
 }
 
+void RunWriter::SendEntry(std::span<const std::byte> packed) {
+  const Result<EntryHead> head = PeekEntry(packed);
+  if (!head || !head->has_members) return;
+  const std::string prefix = std::string(head->name) + ".";
+  std::vector<ChannelTensor> tensors;
+  bool is_whole = true;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = pending_.lower_bound(prefix);
+         it != pending_.end() && it->first.starts_with(prefix); it = pending_.erase(it)) {
+      pending_of_file_.erase(it->second.name);
+      is_whole = is_whole && it->second.buffer.is_valid();
+      tensors.push_back(std::move(it->second));
+    }
+  }
+  channel_->AddEntry(step_, packed, std::move(tensors), is_whole);
+}
+
+TensorBuffer RunWriter::AcquireBuffer(size_t bytes) {
+  if (channel_ == nullptr) return threads_.tensors.Acquire(bytes);
+  TensorBuffer buffer = threads_.tensors.AcquireWithin(bytes);
+  while (!buffer.is_valid() && channel_->WaitForRoom()) {
+    buffer = threads_.tensors.AcquireWithin(bytes);
+  }
+  return buffer;
+}
+
 void RunWriter::AddEntry(std::span<const std::byte> packed) {
+  if (channel_ != nullptr) return SendEntry(packed);
   const std::lock_guard lock(mutex_);
   const Status added = entries_.Add(packed);
   if (!added) {
@@ -146,6 +180,7 @@ void RunWriter::AddEntry(std::span<const std::byte> packed) {
 }
 
 void RunWriter::RemoveEntry(std::string_view name) {
+  if (channel_ != nullptr) return;
   const std::lock_guard lock(mutex_);
   entries_.Remove(name);
   changed_ = true;
@@ -153,6 +188,7 @@ void RunWriter::RemoveEntry(std::string_view name) {
 }
 
 void RunWriter::AddStack(uint32_t id, std::span<const std::string> frames) {
+  if (channel_ != nullptr) return;
   const std::lock_guard lock(mutex_);
   entries_.AddStack(id, frames);
   changed_ = true;
@@ -166,6 +202,7 @@ void RunWriter::AddLoss(std::string_view counter, uint64_t count, std::string_vi
 
 void RunWriter::AddLossLocked(const Loss& loss) {
   MergeLoss(losses_, loss);
+  if (channel_ != nullptr) return;
   changed_ = true;
   if (!journal_failed_) Journaled(journal_.AppendLoss(loss));
   if (journal_failed_) RecordLosses();
@@ -275,11 +312,13 @@ void RunWriter::RecordLosses() {
 }
 
 void RunWriter::HandOver(LastLossRecord& last) {
+  if (channel_ != nullptr) return;
   const std::lock_guard lock(mutex_);
   last.Keep(std::move(record_), LossesNow());
 }
 
 void RunWriter::CountLostTensor() {
+  if (channel_ != nullptr) return;  // the entry is counted
   threads_.tensors.CountLost(1);
   std::string why = threads_.tensors.reason();
   if (why.empty()) why = "no memory for a copy, or the directory is gone";
@@ -290,6 +329,13 @@ std::string RunWriter::ReserveTensorName(std::string_view tensor_name, NameUse u
   const std::lock_guard lock(mutex_);
   std::string name =
       use == NameUse::kNew ? names_.Reserve(tensor_name) : names_.Replace(tensor_name);
+  if (channel_ != nullptr) {
+    ChannelTensor& tensor = pending_[std::string(tensor_name)];
+    tensor = {};
+    tensor.name = name;
+    pending_of_file_[name] = tensor_name;
+    return name;
+  }
   tensors_->Claim(name);
   if (use == NameUse::kNew) return name;
   // The file will hold other contents: nothing may be linked to it any more.
@@ -301,6 +347,7 @@ std::string RunWriter::ReserveTensorName(std::string_view tensor_name, NameUse u
 }
 
 bool RunWriter::LinkIfKnown(const ContentKey& key, std::string_view file_name) {
+  if (channel_ != nullptr) return false;  // each entry is sent with all of its tensors
   const std::lock_guard lock(mutex_);
   const auto it = file_of_key_.find(key);
   if (it == file_of_key_.end()) return false;
@@ -314,6 +361,15 @@ bool RunWriter::LinkIfKnown(const ContentKey& key, std::string_view file_name) {
 
 void RunWriter::SaveTensor(const SaveRequest& request, TensorBuffer buffer) {
   const std::lock_guard lock(mutex_);
+  if (channel_ != nullptr) {
+    const auto name = pending_of_file_.find(std::string(request.file_name));
+    if (name == pending_of_file_.end()) return;
+    ChannelTensor& tensor = pending_[name->second];
+    tensor.dtype = request.dtype;
+    tensor.sizes.assign(request.sizes.begin(), request.sizes.end());
+    tensor.buffer = std::move(buffer);
+    return;
+  }
   TensorJob job;
   job.directory = tensors_;
   job.name = request.file_name;
@@ -328,6 +384,7 @@ void RunWriter::SaveTensor(const SaveRequest& request, TensorBuffer buffer) {
 }
 
 void RunWriter::Secure() {
+  if (channel_ != nullptr) return;
   const std::lock_guard lock(mutex_);
   threads_.tensors.WaitFor(last_ticket_);
   if (!journal_failed_) Journaled(journal_.Sync());
@@ -340,7 +397,7 @@ std::function<Status()> RunWriter::SyncJob() const {
 }
 
 Status RunWriter::Publish() {
-  if (::getpid() != pid_) return {};
+  if (::getpid() != pid_ || channel_ != nullptr) return {};
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   threads_.sync.Submit(directory_,
@@ -445,6 +502,10 @@ void RunWriter::ReportLeftOvers() const {
 
 Status RunWriter::Finish() {
   if (::getpid() != pid_) return {};
+  if (channel_ != nullptr) {
+    channel_->EndStep(step_);
+    return {};
+  }
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   ReportLeftOvers();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "store/entry_table.h"
 #include "store/journal.h"
 #include "store/run_layout.h"
+#include "store/tensor_channel.h"
 #include "store/tensor_writer.h"
 
 namespace plumbline {
@@ -42,6 +44,8 @@ struct RunOptions {
   bool has_tensors = false;  // create dump_tensor_data and name it in the header
   EntryTable::Files files = EntryTable::Files::kAll;
   std::string run_id;  // one text per process run
+  // Not null: everything goes there, and no file is written (online pre-check).
+  std::shared_ptr<TensorChannel> channel;
 };
 
 // Calls that record never fail outward: a failing disk switches the journal off with one logged
@@ -97,9 +101,11 @@ class RunWriter {
   // of that file and returns true: no data needed.
   bool LinkIfKnown(const ContentKey& key, std::string_view file_name);
   // Memory to copy the elements into; invalid: skip the tensor with CountLostTensor().
-  TensorBuffer AcquireBuffer(size_t bytes) { return threads_.tensors.Acquire(bytes); }
+  TensorBuffer AcquireBuffer(size_t bytes);
   // The same, but invalid too when there is none without waiting for files to be written.
-  TensorBuffer TryAcquireBuffer(size_t bytes) { return threads_.tensors.TryAcquire(bytes); }
+  TensorBuffer TryAcquireBuffer(size_t bytes) {
+    return channel_ ? threads_.tensors.AcquireWithin(bytes) : threads_.tensors.TryAcquire(bytes);
+  }
   struct SaveRequest {
     std::string_view file_name;
     DType dtype = DType::kFloat32;
@@ -138,6 +144,8 @@ class RunWriter {
  private:
   RunWriter(StoreThreads& threads, RankPlace place, std::shared_ptr<const Directory> handle,
             RunHeader header, const RunOptions& options);
+  // Of an entry, to the channel, with its tensors.
+  void SendEntry(std::span<const std::byte> packed);
   [[nodiscard]] bool has_tensors() const { return tensors_ != nullptr; }
   void RunIfComplete();
   // The rest require mutex_.
@@ -162,8 +170,13 @@ class RunWriter {
   const pid_t pid_;
 
   std::shared_ptr<TensorDirectory> tensors_;  // null: none are stored
+  const std::shared_ptr<TensorChannel> channel_;
+  const int64_t step_;
 
   mutable std::mutex mutex_;  // guards what follows
+  // With a channel: tensors whose entry is not there yet, by "{entry}.{part}.{path}".
+  std::map<std::string, ChannelTensor, std::less<>> pending_;
+  std::unordered_map<std::string, std::string> pending_of_file_;
   std::shared_ptr<const Directory> handle_;
   Journal journal_;
   LossRecord record_;

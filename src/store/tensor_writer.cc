@@ -260,13 +260,16 @@ std::optional<TensorWriter::Block> TensorWriter::TakeFree(size_t capacity) {
   return block;
 }
 
-TensorBuffer TensorWriter::Take(size_t size, bool may_wait) {
+TensorBuffer TensorWriter::Take(size_t size, bool may_wait, bool is_within) {
   TensorBuffer buffer;
   if (failed() || !thread_.is_here()) return buffer;
   size_t capacity = RoundCapacity(size);
   std::byte* data = nullptr;
   {
     std::unique_lock lock(mutex_);
+    const bool is_beyond =
+        handed_out_bytes_ > 0 && handed_out_bytes_ + capacity > limits_.budget_bytes;
+    if (is_within && is_beyond) return buffer;
     if (!MayGo(capacity)) {
       if (!may_wait) return buffer;
       const auto start = std::chrono::steady_clock::now();

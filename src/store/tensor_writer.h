@@ -187,6 +187,9 @@ class TensorWriter {
   TensorBuffer Acquire(size_t size) { return Take(size, /*may_wait=*/true); }
   // The same without waiting: invalid when Acquire would wait, too.
   TensorBuffer TryAcquire(size_t size) { return Take(size, /*may_wait=*/false); }
+  // Without waiting, and never beyond the budget, whoever frees memory: for buffers that are no
+  // jobs of this writer. One larger buffer alone is allowed.
+  TensorBuffer AcquireWithin(size_t size) { return Take(size, /*may_wait=*/false, true); }
   // Returns a ticket for WaitFor.
   uint64_t Submit(TensorJob job);
   // Waits until the job of that ticket and all before it are done.
@@ -204,7 +207,7 @@ class TensorWriter {
     std::byte* data;
     size_t capacity;
   };
-  TensorBuffer Take(size_t size, bool may_wait);
+  TensorBuffer Take(size_t size, bool may_wait, bool is_within = false);
   void Run();
   void Process(TensorJob& job);
   Status Write(const TensorJob& job);

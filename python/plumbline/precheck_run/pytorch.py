@@ -254,6 +254,8 @@ class TorchRunner:
         self, call: _Call, grads: list[Any], output: Any, results: _Results
     ) -> dict[str, Any]:
         try:
+            if call.wants_node_gradients:
+                return results.of(call.node_gradients(output, grads))
             return results.of(call.backward(output, grads))
         except _NoBackward as reason:
             return {"skip": ["backward-skipped", str(reason)]}
@@ -383,6 +385,7 @@ class _Call:
         kwargs = request["kwargs"]
         # A call with out= has no gradient.
         self._wants_grad = wants_grad and not any(name == "out" for name, _ in kwargs)
+        self.wants_node_gradients = bool(request.get("node_gradients"))
         raise_all = request.get("raise_all")
         self._raise_all = DTYPES[raise_all] if raise_all else None
         self._int32_as: torch.dtype | None = None
@@ -477,6 +480,17 @@ class _Call:
         outputs, used = _match(list(_tensors(output)), incoming)
         found = iter(_gradients(outputs, wanted, used))
         return [None if leaf is None else _dense(next(found)) for leaf in self._leaves]
+
+    def node_gradients(self, output: Any, grads: list[Any]) -> list[torch.Tensor | None]:
+        """What the last autograd node makes of its incoming gradients, as a recorder sees it."""
+        node = next((one.grad_fn for one in _tensors(output) if one.grad_fn is not None), None)
+        if node is None:
+            raise _NoBackward("no argument needs a gradient")
+        incoming = [decode(leaf, {"tensor": self._plain})
+                    for value in grads for leaf in leaves(value)]
+        found = node(*incoming)
+        return [None if grad is None else _dense(grad)
+                for grad in (found if isinstance(found, tuple) else (found,))]
 
     def _argument(self, body: list[Any]) -> torch.Tensor:
         """A tensor argument; autograd sees it if its gradient is wanted."""

@@ -1,0 +1,44 @@
+// The calls of one step that a training has sent, made ready to run again and judged by what it got.
+
+#ifndef PLUMBLINE_PRECHECK_ONLINE_ONLINE_CALLS_H_
+#define PLUMBLINE_PRECHECK_ONLINE_ONLINE_CALLS_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "online/receiver.h"
+#include "plumbline/result.h"
+#include "precheck/call_flow.h"
+#include "precheck/call_plan.h"
+
+namespace plumbline::precheck {
+
+// Immutable after Open(); thread-safe. The file of its frames must not change meanwhile.
+class OnlineCalls : public CheckedCalls {
+ public:
+  // kIo: its frames cannot be read. Of calls that cannot be run the skip is known at once.
+  static Result<std::unique_ptr<OnlineCalls>> Open(const online::ReceivedStep& step,
+                                                   const PlanOptions& options);
+  ~OnlineCalls() override;
+
+  [[nodiscard]] size_t size() const;
+  // Those that are to be run.
+  [[nodiscard]] std::vector<size_t> Order() const;
+  // Of one that is not.
+  [[nodiscard]] CallOutcome Unrunnable(size_t index) const;
+
+  [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override;
+  [[nodiscard]] CallOutcome Skipped(size_t index, Skip skip) const override;
+  [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override;
+
+ private:
+  struct Impl;
+  explicit OnlineCalls(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace plumbline::precheck
+
+#endif  // PLUMBLINE_PRECHECK_ONLINE_ONLINE_CALLS_H_
