@@ -341,6 +341,26 @@ def packed_value() -> Seeds:
     return {"null": b"\0", "zeros": bytes(16)} | noise(6, (16, 64))
 
 
+def online_frame() -> Seeds:
+    """Records of the online pre-check: an entry, and a tensor at the next multiple of 64."""
+    def record(packed: bytes, *tensors: tuple[bytes, int, tuple[int, ...], bytes]) -> bytes:
+        table, elements = b"", b""
+        fixed = 20 + sum(len(name) + 8 * len(shape) for name, _, shape, _ in tensors)
+        start = -(-(8 + len(packed) + fixed * len(tensors)) // 64) * 64
+        for name, dtype, shape, data in tensors:
+            elements += bytes(-len(elements) % 64)
+            table += struct.pack("<H", len(name)) + name + bytes([dtype, len(shape)])
+            table += struct.pack(f"<{len(shape)}q", *shape)
+            table += struct.pack("<2Q", start + len(elements), len(data))
+            elements += data
+        head = struct.pack("<2I", len(packed), len(tensors)) + packed + table
+        return head + bytes(start - len(head)) + elements
+
+    single = (b"a.pt", 11, (2, 2), bytes(16))
+    return {"empty": record(b""), "one": record(b"entry", single),
+            "two": record(b"entry", single, (b"b.pt", 1, (3,), b"abc"))} | noise(8, (64, 200))
+
+
 def atb_bin() -> Seeds:
     """Tensor files of ATB: float32, bfloat16 (27), one value, none, of an unknown type."""
     seeds: Seeds = {}
@@ -519,7 +539,7 @@ CORPUS = {
     "check_rules": check_rules, "compare": compare, "csv": csv,
     "debug_mode_log": debug_mode_log, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings,
-    "mindspore_ckpt": mindspore_ckpt, "npy": npy,
+    "mindspore_ckpt": mindspore_ckpt, "npy": npy, "online_frame": online_frame,
     "packed_value": packed_value, "precheck_plan": precheck_plan, "safetensors": safetensors,
     "torch_archive": torch_pt, "torch_pt": torch_pt, "view_files": view_files,
     "view_query": view_query, "view_store": view_store, "xlsx": xlsx,

@@ -39,8 +39,8 @@ FUZZ_COMPILER = "clang++-14"
 # Longer for every reader of what users hand in than for what only we write.
 FUZZ_S, FUZZ_SHORT_S = 20, 10
 FUZZ_SHORT = ("acl_dump", "atb_bin", "compare", "config_pack", "csv", "fusion_rule", "graph_dump",
-              "journal", "kernels", "packed_value", "view_files", "view_query", "view_store",
-              "xlsx")
+              "journal", "kernels", "online_frame", "packed_value", "view_files", "view_query",
+              "view_store", "xlsx")
 FUZZ_DATA = {"config_pack": ("config_packs",), "npy": ("npy",), "torch_pt": ("torch_pt",),
              "torch_archive": ("torch_pt", "checkpoints"), "safetensors": ("checkpoints",)}
 FUZZ_LOG_CHARACTERS = 6000

@@ -298,7 +298,8 @@ class CallWindow(Window):
         if outcome != "collecting":
             return
         _core.log_info(f"Dump switch is turned on at step {self._recorder.current_step}. ")
-        _core.log_info(f"Dump data will be saved in {self._recorder.run_directory}.")
+        if directory := self._recorder.run_directory:  # else it is sent to another machine
+            _core.log_info(f"Dump data will be saved in {directory}.")
         self._install()
 
     def _use_model(self, model: Any) -> None:

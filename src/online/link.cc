@@ -107,6 +107,15 @@ const Library& Tls() {
   return *library;
 }
 
+// What to do where a certificate is refused, by either side.
+constexpr std::string_view kCertificates =
+    "Both sides need certificates of the same ca.crt, or both tls_path \"\"";
+
+// Whether the other side has ended the connection for a reason of TLS, such as our certificate.
+bool WasRefused() {
+  return ERR_GET_REASON(Tls().peek_error()) > SSL_AD_REASON_OFFSET;
+}
+
 // What OpenSSL says was wrong last.
 std::string TlsReason() {
   const unsigned long error = Tls().peek_error();
@@ -284,17 +293,16 @@ plumbline::Status Link::Handshake(Milliseconds at_most) {
     if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
       const long verified = Tls().verify_result(ssl);
       return Error(ErrorCode::kIo,
-                   fmt::format("{}: no secure connection ({}). Both sides need certificates of the "
-                               "same ca.crt, or both tls_path \"\"",
-                               peer_,
+                   fmt::format("{}: no secure connection ({}). {}", peer_,
                                verified == X509_V_OK
                                    ? TlsReason()
-                                   : "its certificate: " + std::string(Tls().verify_text(verified))));
+                                   : "its certificate: " + std::string(Tls().verify_text(verified)),
+                               kCertificates));
     }
     const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
-      return Error(ErrorCode::kIo, peer_ + ": no answer to the secure connection. Both sides need "
-                                           "certificates, or both tls_path \"\"");
+      return Error(ErrorCode::kIo, fmt::format("{}: no answer to the secure connection. {}", peer_,
+                                               kCertificates));
     }
     pollfd waits{fd_, static_cast<short>(error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT), 0};
     (void)::poll(&waits, 1, PollMilliseconds(left));
@@ -306,6 +314,10 @@ Result<size_t> Link::Blocked(int result, std::string_view action) {
   const int error = Tls().error_of(ssl, result);
   wants_write_ = error == SSL_ERROR_WANT_WRITE;
   if (error == SSL_ERROR_WANT_READ || wants_write_) return size_t{0};
+  if (error == SSL_ERROR_SSL && WasRefused()) {
+    return Error(ErrorCode::kIo, fmt::format("{}: no secure connection ({}). {}", peer_, TlsReason(),
+                                             kCertificates));
+  }
   return Error(ErrorCode::kIo, fmt::format("{}: cannot {}: {}", peer_, action, TlsReason()));
 }
 

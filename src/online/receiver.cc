@@ -166,7 +166,7 @@ plumbline::Status Receiver::Keep(Session& session, const FrameReader::Frame& fra
   if (is_record) ++session.facts.records;
   const plumbline::Status written = Write(session, frame);
   if (!written && is_record) ++session.facts.lost;
-  if (!written && std::exchange(told_loss_, written.error().message()) != told_loss_) {
+  if (!written && !std::exchange(has_told_loss_, true)) {
     LogLoss(fmt::format("{}. What cannot be kept is not checked, and counted; trainings go on",
                         written.error().message()));
   }
@@ -321,72 +321,92 @@ std::string Receiver::Answer(FrameKind kind, const Session& session) const {
   return EncodeFrame(header, EncodeCredits({has_room ? kCredits : 0, session.facts.lost}));
 }
 
+// Of one connection.
+struct Receiver::Conversation {
+  FrameReader reader;
+  Session* session = nullptr;       // once it has said hello
+  std::string answer, last_answer;  // to write; the last acknowledgement
+  bool is_refused = false;
+};
+
+plumbline::Status Receiver::Greet(Link& link, const FrameReader::Frame& frame,
+                                  Conversation& talk) {
+  if (frame.header.kind != FrameKind::kHello) {
+    return Error(ErrorCode::kCorrupt, "a connection that does not begin as a training does");
+  }
+  const std::string why = Refusal(frame.header, AsText(frame.body()));
+  if (!why.empty()) {
+    LogWarning("refused: " + why);
+    FrameHeader refusal = frame.header;
+    refusal.kind = FrameKind::kRefusal;
+    talk.answer += EncodeFrame(refusal, why);
+    talk.is_refused = true;
+    return {};
+  }
+  for (auto& entry : sessions_) {
+    Session& other = entry.second;
+    const bool is_older = other.facts.rank == frame.header.rank &&
+                          entry.first != frame.header.session && !other.facts.has_stopped;
+    if (!is_older || other.is_given_up) continue;
+    other.is_given_up = true;
+    ReadyAll(other, false);
+  }
+  talk.session = &SessionOf(frame.header.rank, frame.header.session);
+  if (talk.session->link != nullptr) talk.session->link->Stop();  // half open, from before
+  talk.session->link = &link;
+  talk.answer += Answer(FrameKind::kWelcome, *talk.session);
+  return {};
+}
+
+// The frames that have come.
+plumbline::Status Receiver::TakeFrames(Link& link, Conversation& talk) {
+  FrameReader::Frame frame;
+  while (!talk.is_refused) {
+    PL_TRY_ASSIGN(const bool is_whole, talk.reader.Next(frame));
+    if (!is_whole) return {};
+    const std::scoped_lock lock(mutex_);
+    last_frame_ = Clock::now();
+    if (talk.session == nullptr) {
+      PL_TRY(Greet(link, frame, talk));
+      continue;
+    }
+    const SessionFacts& facts = talk.session->facts;
+    const bool is_its_own =
+        frame.header.session == facts.session && frame.header.rank == facts.rank;
+    if (!is_its_own || talk.session->link != &link) {
+      return Error(ErrorCode::kCorrupt, "a frame of another training, or of an older connection");
+    }
+    PL_TRY(Keep(*talk.session, frame));
+  }
+  return {};
+}
+
+// Once its sequence, its credits or what is lost have changed.
+void Receiver::Acknowledge(Conversation& talk) const {
+  const std::scoped_lock lock(mutex_);
+  std::string now = Answer(FrameKind::kAck, *talk.session);
+  if (now == talk.last_answer) return;
+  talk.answer += now;
+  talk.last_answer = std::move(now);
+}
+
 plumbline::Status Receiver::Converse(Link& link) {
   PL_TRY(link.Handshake(kHandshakeLimit));
   const auto greeted_by = Clock::now() + kHandshakeLimit;
-  FrameReader reader;
-  FrameReader::Frame frame;
-  Session* session = nullptr;
-  std::string answer, last_answer;
-  bool is_refused = false;
+  Conversation talk;
   while (!ends_) {
-    bool has_news = false;
-    PL_TRY_ASSIGN(const size_t got, link.Read(reader.Room()));
-    reader.Take(got);
-    while (got > 0 && !is_refused) {
-      PL_TRY_ASSIGN(const bool is_whole, reader.Next(frame));
-      if (!is_whole) break;
-      const std::scoped_lock lock(mutex_);
-      last_frame_ = Clock::now();
-      if (session == nullptr) {
-        if (frame.header.kind != FrameKind::kHello) {
-          return Error(ErrorCode::kCorrupt, "a connection that does not begin as a training does");
-        }
-        const std::string why = Refusal(frame.header, AsText(frame.body()));
-        if (!why.empty()) {
-          LogWarning("refused: " + why);
-          FrameHeader refusal = frame.header;
-          refusal.kind = FrameKind::kRefusal;
-          answer += EncodeFrame(refusal, why);
-          is_refused = true;
-          break;
-        }
-        for (auto& entry : sessions_) {
-          const bool is_older = entry.second.facts.rank == frame.header.rank &&
-                                entry.first != frame.header.session &&
-                                !entry.second.facts.has_stopped;
-          if (!is_older || entry.second.is_given_up) continue;
-          entry.second.is_given_up = true;
-          ReadyAll(entry.second, false);
-        }
-        session = &SessionOf(frame.header.rank, frame.header.session);
-        if (session->link != nullptr) session->link->Stop();  // half open, from before
-        session->link = &link;
-        answer += Answer(FrameKind::kWelcome, *session);
-        continue;
-      }
-      if (session->link != &link) return {};  // it came again
-      if (frame.header.session != session->facts.session ||
-          frame.header.rank != session->facts.rank) {
-        return Error(ErrorCode::kCorrupt, "a frame of another training");
-      }
-      PL_TRY(Keep(*session, frame));
-      has_news = true;
-    }
-    if (session != nullptr && !is_refused) {
-      const std::scoped_lock lock(mutex_);
-      std::string now = Answer(FrameKind::kAck, *session);
-      if (has_news || now != last_answer) {
-        answer += now;
-        last_answer = std::move(now);
-      }
-    } else if (!is_refused && Clock::now() > greeted_by) {
+    PL_TRY_ASSIGN(const size_t got, link.Read(talk.reader.Room()));
+    talk.reader.Take(got);
+    if (got > 0) PL_TRY(TakeFrames(link, talk));
+    if (talk.session != nullptr) {
+      Acknowledge(talk);
+    } else if (!talk.is_refused && Clock::now() > greeted_by) {
       return Error(ErrorCode::kIo, "a connection was closed that said nothing");
     }
-    PL_TRY_ASSIGN(const size_t written, link.Write(BytesOf(answer)));
-    answer.erase(0, written);
-    if (is_refused && answer.empty()) return {};
-    if (got == 0) link.Wait(!answer.empty(), -1, kTick);
+    PL_TRY_ASSIGN(const size_t written, link.Write(BytesOf(talk.answer)));
+    talk.answer.erase(0, written);
+    if (talk.is_refused && talk.answer.empty()) return {};
+    if (got == 0) link.Wait(!talk.answer.empty(), -1, kTick);
   }
   return {};
 }

@@ -103,10 +103,14 @@ class Receiver {
   plumbline::Status TakeSpoolFile(const std::string& path);
   void Accept();
   void Serve(Link& link);
+  struct Conversation;
   plumbline::Status Converse(Link& link);
+  plumbline::Status TakeFrames(Link& link, Conversation& talk);
+  void Acknowledge(Conversation& talk) const;
   // Why nothing is taken from a training; empty: it is.
   [[nodiscard]] std::string Refusal(const FrameHeader& hello, std::string_view framework) const;
-  // Requires mutex_.
+  // Requires mutex_, as the rest.
+  plumbline::Status Greet(Link& link, const FrameReader::Frame& frame, Conversation& talk);
   Session& SessionOf(int32_t rank, uint64_t session);
   plumbline::Status Keep(Session& session, const FrameReader::Frame& frame);
   plumbline::Status Write(Session& session, const FrameReader::Frame& frame);
@@ -132,7 +136,8 @@ class Receiver {
   std::deque<ReceivedStep> ready_;
   uint64_t spool_bytes_ = 0;
   std::chrono::steady_clock::time_point last_frame_ = std::chrono::steady_clock::now();
-  std::string told_loss_, told_trouble_;
+  bool has_told_loss_ = false;
+  std::string told_trouble_;
 
   std::mutex threads_mutex_;
   std::map<int, std::unique_ptr<Link>> links_;

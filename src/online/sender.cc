@@ -56,6 +56,9 @@ Result<std::shared_ptr<Sender>> Sender::Open(const SenderOptions& options) {
   } else {
     PL_TRY_ASSIGN(tls, TlsContext::Load(options.tls_directory, TlsContext::Side::kClient));
   }
+  LogInfo(fmt::format("online pre-check: calls are sent to {}",
+                      options.directory.empty() ? fmt::format("{}:{}", options.host, options.port)
+                                                : options.directory));
   std::shared_ptr<Sender> sender(new Sender(options, std::move(tls)));
   sender->wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   *sender->thread_ = std::thread([raw = sender.get()] {
@@ -179,8 +182,7 @@ void Sender::Trouble(const Error& error) {
     is_connected_ = false;
     changed_->notify_all();
   }
-  if (told_ == error.message()) return;
-  told_ = error.message();
+  if (!told_.insert(error.message()).second) return;
   LogWarning(fmt::format("online pre-check: {}. The training goes on; the connection is tried again",
                          error.message()));
 }
@@ -229,9 +231,11 @@ plumbline::Status Sender::Greet(Link& link, FrameReader& reader) {
                                                "does",
                                                options_.host, options_.port));
     }
-    PL_TRY_ASSIGN(const size_t written, link.Write(BytesOf(frame).subspan(sent)));
-    sent += written;
+    // One that refuses our certificate says so before it is gone: what can be read counts first.
+    const Result<size_t> written = link.Write(BytesOf(frame).subspan(sent));
     PL_TRY_ASSIGN(const size_t got, link.Read(reader.Room()));
+    if (!written) return written.error();
+    sent += *written;
     reader.Take(got);
     PL_TRY(TakeAnswers(reader, answered));
     if (!answered && got == 0) link.Wait(sent < frame.size(), -1, kTick);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -123,7 +124,7 @@ class Sender : public TensorChannel {
   int wake_ = -1;
   size_t part_ = 0, written_ = 0;       // of the frame under way
   std::array<std::byte, kHeaderBytes> header_{};
-  std::string told_;                     // the last trouble that was logged
+  std::set<std::string> told_;           // troubles that were logged since it was connected
   std::chrono::milliseconds pause_{};
   uint64_t first_file_ = 1;              // shared directory: not yet taken
 

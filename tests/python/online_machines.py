@@ -9,6 +9,7 @@ import os
 import random
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -51,13 +52,12 @@ class Checker:
     """`plumb precheck --online` as a process; `lines` is what it says meanwhile."""
 
     def __init__(self, output: Path, *words: str, port: int = 0, tls: Path | None = None,
-                 wait: bool = True, wrap: tuple[str, ...] = ()) -> None:
-        self.output = output
-        place = ["--nfs_path", words[words.index("--nfs_path") + 1]] if "--nfs_path" in words else [
-            "--host", "127.0.0.1", "--port", str(port), "--tls_path", str(tls or "")]
-        rest = [word for word in words if word != "--nfs_path" and word not in place]
+                 shared: Path | None = None, wrap: tuple[str, ...] = ()) -> None:
+        place = ["--host", "127.0.0.1", "--port", str(port), "--tls_path", str(tls or "")]
+        if shared is not None:
+            place = ["--nfs_path", str(shared)]
         command = [*wrap, PLUMB, "precheck", "--online", "-o", str(output), "--python",
-                   sys.executable, "-j", "2", *place, *rest]
+                   sys.executable, "-j", "2", *place, *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True)
         self.lines: list[str] = []
@@ -65,8 +65,7 @@ class Checker:
         self._ready = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if wait:
-            assert self._ready.wait(60), self.lines
+        assert self._ready.wait(60), self.lines
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -77,6 +76,11 @@ class Checker:
             if "waiting for" in line:
                 self._ready.set()
         self._ready.set()
+
+    def interrupt(self) -> tuple[int, str]:
+        """As Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        return self.end()
 
     def kill(self) -> None:
         self.process.kill()

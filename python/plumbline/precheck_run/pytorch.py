@@ -483,7 +483,7 @@ class _Call:
 
     def node_gradients(self, output: Any, grads: list[Any]) -> list[torch.Tensor | None]:
         """What the last autograd node makes of its incoming gradients, as a recorder sees it."""
-        node = next((one.grad_fn for one in _tensors(output) if one.grad_fn is not None), None)
+        node: Any = next((one.grad_fn for one in _tensors(output) if one.grad_fn is not None), None)
         if node is None:
             raise _NoBackward("no argument needs a gradient")
         incoming = [decode(leaf, {"tensor": self._plain})
