@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/memory/bytes.h"
 #include "base/memory/digest.h"
@@ -165,20 +166,22 @@ Result<Record> ParseRecord(std::span<const std::byte> body) {
 }
 
 std::span<std::byte> FrameReader::Room() {
+  if (begin_ > 0) {  // what is left of a frame under way
+    std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
+    filled_ -= std::exchange(begin_, 0);
+  }
   if (buffer_.size() - filled_ < kPieceBytes / 4) buffer_.resize(filled_ + kPieceBytes);
   return std::span(buffer_).subspan(filled_);
 }
 
 Result<bool> FrameReader::Next(Frame& out) {
-  if (filled_ < kHeaderBytes) return false;
-  PL_TRY_ASSIGN(out.header, ParseHeader(std::span(buffer_).first(kHeaderBytes)));
+  const auto rest = std::span<const std::byte>(buffer_).subspan(begin_, filled_ - begin_);
+  if (rest.size() < kHeaderBytes) return false;
+  PL_TRY_ASSIGN(out.header, ParseHeader(rest.first(kHeaderBytes)));
   const uint64_t bytes = FrameBytes(out.header);
-  if (filled_ < bytes) return false;
-  std::vector<std::byte> rest(buffer_.begin() + static_cast<std::ptrdiff_t>(bytes),
-                              buffer_.begin() + static_cast<std::ptrdiff_t>(filled_));
-  buffer_.resize(bytes);
-  filled_ = rest.size();
-  out.bytes = std::exchange(buffer_, std::move(rest));
+  if (rest.size() < bytes) return false;
+  out.bytes.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(bytes));
+  begin_ += bytes;
   if (Crc32c(out.body()) != out.header.body_crc) return Damaged("its body has another checksum");
   return true;
 }

@@ -112,8 +112,8 @@ class FrameReader {
   Result<bool> Next(Frame& out);
 
  private:
-  std::vector<std::byte> buffer_;  // of the frame under way
-  size_t filled_ = 0;              // of buffer_
+  std::vector<std::byte> buffer_;  // of frames that were not taken
+  size_t begin_ = 0, filled_ = 0;  // they are these bytes of it
 };
 
 }  // namespace plumbline::online

@@ -110,7 +110,8 @@ TEST(Record, HoldsItsTensorsAtAlignedPlaces) {
   EXPECT_EQ(record.tensors[0].name, "a.pt");
   EXPECT_EQ(record.tensors[0].sizes, Shape{2});
   EXPECT_EQ(AsText(record.tensors[1].bytes), "abcd");
-  EXPECT_EQ((record.tensors[1].bytes.data() - bytes.data()) % kFrameAlignment, 0);
+  const auto offset = static_cast<size_t>(record.tensors[1].bytes.data() - bytes.data());
+  EXPECT_EQ(offset % kFrameAlignment, 0U);
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(ParseRecord(std::span(bytes).first(size))) << size;
   }

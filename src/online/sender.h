@@ -126,7 +126,6 @@ class Sender : public TensorChannel {
   std::array<std::byte, kHeaderBytes> header_{};
   std::set<std::string> told_;           // troubles that were logged since it was connected
   std::chrono::milliseconds pause_{};
-  uint64_t first_file_ = 1;              // shared directory: not yet taken
 
   OfProcess<std::thread> thread_;
 };

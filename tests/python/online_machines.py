@@ -161,7 +161,7 @@ class BreakingLink:
         while True:
             with contextlib.suppress(OSError):
                 near, _ = self._listener.accept()
-                limit = self._random.randrange(1, 30000) if self.cut < self._cuts else None
+                limit = self._random.randrange(1, 8000) if self.cut < self._cuts else None
                 with near, socket.create_connection(("127.0.0.1", self._target)) as far:
                     self._pass(near, far, limit)
 

@@ -57,7 +57,7 @@ def test_layers_capture_including_load_is_named(tmp_path):
                          src__capture__observer_dot_cc='\n#include "load/run_reader.h"\n')
     assert status == 1
     assert out == ("src/capture/observer.cc:2: capture may not include load (allowed: base, tensor,"
-                   " kernels, record, config, store)\n")
+                   " kernels, record, config, store, online)\n")
 
 
 def test_layers_products_stand_side_by_side(tmp_path):
