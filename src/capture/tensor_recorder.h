@@ -55,7 +55,10 @@ class TensorRecorder {
     return thread.saves_tensors || wants_digest_ || wants_xor_;
   }
   // Whether an entry may be packed before the values of its tensors are known.
-  [[nodiscard]] bool TakesLateValues() const { return calls_.search() == Search::kNothing; }
+  // Not where it is sent to another machine, with all of its tensors.
+  [[nodiscard]] bool TakesLateValues() const {
+    return calls_.search() == Search::kNothing && !calls_.config().online.is_on;
+  }
   // Whether what was found out about a tensor of the training may be remembered. Searches for NaN
   // remember less than is wanted here.
   [[nodiscard]] bool remembers() const {
