@@ -18,6 +18,7 @@
 #include "config/selection.h"
 #include "errors.h"
 #include "module_hook.h"
+#include "optimizer_steps.h"
 #include "patch_set.h"
 #include "recorder.h"
 #include "reference_run.h"
@@ -277,6 +278,15 @@ void BindModuleHook(nb::module_& m) {
       .def("forget_parameters", &ModuleHook::ForgetParameters);
 }
 
+void BindOptimizerSteps(nb::module_& m) {
+  nb::class_<OptimizerSteps>(m, "OptimizerSteps", "Records what optimizers make of parameters.")
+      .def(nb::init<Class&>(), nb::keep_alive<1, 2>())
+      .def("use_models", &OptimizerSteps::UseModels, "The models that name the parameters.")
+      .def("before", &OptimizerSteps::Before, "An optimizer is about to step.")
+      .def("after", &OptimizerSteps::After, "It has.")
+      .def("clear", &OptimizerSteps::Clear, "Forgets steps under way.");
+}
+
 void BindThread(nb::class_<Class>& recorder) {
   recorder
       .def(
@@ -354,6 +364,7 @@ void BindCapture(nb::module_& m) {
   BindRecorder(m);
   BindCollectives(m);
   BindModuleHook(m);
+  BindOptimizerSteps(m);
   nb::class_<PatchSet>(m, "PatchSet", "Attribute replacements applied and taken back as a whole.")
       .def(nb::init<>())
       .def("add",

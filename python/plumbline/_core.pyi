@@ -190,6 +190,23 @@ class ModuleHook:
 
     def forget_parameters(self) -> None: ...
 
+class OptimizerSteps:
+    """Records what optimizers make of parameters."""
+
+    def __init__(self, arg: Recorder, /) -> None: ...
+
+    def use_models(self, arg: list, /) -> None:
+        """The models that name the parameters."""
+
+    def before(self, arg: object, /) -> None:
+        """An optimizer is about to step."""
+
+    def after(self, arg: object, /) -> None:
+        """It has."""
+
+    def clear(self) -> None:
+        """Forgets steps under way."""
+
 class PatchSet:
     """Attribute replacements applied and taken back as a whole."""
 

@@ -9,7 +9,7 @@ from plumbline import _core
 
 
 class CallRegions:
-    """Marks calls inside the optimizer's step and inside gradient clipping.
+    """Marks calls inside the optimizer's step and inside gradient clipping, and records the step.
 
     Args:
         recorder: told when a region begins and ends.
@@ -28,6 +28,7 @@ class CallRegions:
         self._optimizer_hooks = optimizer_hooks
         self._patches = _core.PatchSet()
         self._handles: list[Any] = []
+        self.steps = _core.OptimizerSteps(recorder)
         for owner, name in clipping:
             original = getattr(owner, name, None)
             if original is not None:
@@ -47,11 +48,14 @@ class CallRegions:
             handle.remove()
         self._handles = []
         self._patches.restore()
+        self.steps.clear()
 
-    def _before_step(self, *_: Any) -> None:
+    def _before_step(self, optimizer: Any, *_: Any) -> None:
         self._recorder.push_region("optimizer")
+        self.steps.before(optimizer)
 
-    def _after_step(self, *_: Any) -> None:
+    def _after_step(self, optimizer: Any, *_: Any) -> None:
+        self.steps.after(optimizer)
         self._recorder.pop_region("optimizer")
 
     def _in_clip_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:

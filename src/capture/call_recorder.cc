@@ -193,7 +193,7 @@ void CallRecorder::BeginLate(ThreadState& thread, std::string_view name, const s
                              PackedPart before, KeptTensors* kept) {
   EntryPacker& out = thread.event;
   const std::string_view parent_name = parent == nullptr ? std::string_view() : *parent;
-  out.Begin(name, parent == nullptr ? nullptr : &parent_name, 0);
+  out.Begin(name, parent == nullptr ? nullptr : &parent_name, before.stack);
   kept->head = out.size();
   kept->Append(std::move(before.kept), out.size());
   out.Raw(before.bytes);

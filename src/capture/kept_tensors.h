@@ -118,6 +118,7 @@ class KeptTensors {
 struct PackedPart {
   std::vector<std::byte> bytes;
   KeptTensors kept;
+  uint32_t stack = 0;  // of the call; 0: none, or listed when it began
 };
 
 }  // namespace plumbline::capture

@@ -273,8 +273,8 @@ bool IsTrained(const Item& item) {
   return item.requires_grad ? *item.requires_grad : item.role == ItemRole::kParameter;
 }
 
-// Whether gradients were recorded, and behind the last of them no call that changes in place what
-// got one: an optimizer that makes no recorded calls, or a level without calls.
+// Whether gradients were recorded, and behind the last of them no step of an optimizer and no call
+// that changes in place what got one: an optimizer that makes no recorded calls, or a level without calls.
 bool LacksLastUpdate(const Comparison& comparison) {
   size_t end = 0;  // behind the last gradient
   for (size_t i = 0; i < comparison.calls.size(); ++i) {
@@ -285,6 +285,7 @@ bool LacksLastUpdate(const Comparison& comparison) {
   std::unordered_set<verdict::ContentKey, verdict::ContentKeyHash> trained;
   for (size_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
+    if (i >= end && call.paired() && call.name().starts_with(verdict::kOptimizerStep)) return false;
     const bool is_update = i >= end && verdict::WritesInPlace(call.target_name);
     if (!call.paired() || (i >= end && !is_update)) continue;
     for (const ComparedRow& row : measure::RowsOf(comparison, call)) {

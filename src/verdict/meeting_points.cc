@@ -487,6 +487,30 @@ std::unordered_set<std::string_view> NeverJudged(
 
 }  // namespace
 
+// Whether steps of optimizers are recorded as a whole, on both sides the same ones, and agree: then
+// it does not matter in which calls each side makes them.
+bool StepsAgree(const Comparison& comparison) {
+  bool any = false;
+  for (const ComparedCall& call : comparison.calls) {
+    if (!call.name().starts_with(kOptimizerStep)) continue;
+    const bool agrees = std::ranges::all_of(
+        measure::RowsOf(comparison, call), [](const ComparedRow& row) {
+          return !measure::HasTensors(row) || measure::IsGood(row.verdict) ||
+                 row.reason == "zero-both";
+        });
+    if (!call.paired() || !agrees) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Whether the call, of one side alone, was made by an optimizer.
+bool IsInsideOptimizer(const Run& target, const Run& golden, const ComparedCall& call) {
+  const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
+  return (!of_target || target.ParentOf(call.target_name) == kInsideOptimizer) &&
+         (!of_golden || golden.ParentOf(call.golden_name) == kInsideOptimizer);
+}
+
 ComparedCall* MarkEquivalentCalls(const Run& target_run, const Run& golden_run,
                                   Comparison& comparison) {
   const bool is_wrong = std::ranges::any_of(
@@ -512,13 +536,15 @@ ComparedCall* MarkEquivalentCalls(const Run& target_run, const Run& golden_run,
   std::unordered_set<std::string_view> others = ModulesAround(target_run, comparison, target, true);
   others.merge(ModulesAround(golden_run, comparison, golden, false));
   const std::unordered_set<std::string_view> never = NeverJudged(comparison, others);
+  const bool steps_agree = StepsAgree(comparison);
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     ComparedCall& call = comparison.calls[i];
     if (!IsAlone(call)) continue;
     const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
     if (call.unmatched_reason == kRecomputed || never.contains(call.name())) continue;
     const bool is_settled =
-        (!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i));
+        (steps_agree && IsInsideOptimizer(target_run, golden_run, call)) ||
+        ((!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i)));
     if (!is_settled) {
       if ((of_target ? target : golden).Updates(i)) unread = &call;
       continue;

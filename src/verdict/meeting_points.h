@@ -13,6 +13,11 @@ namespace plumbline::verdict {
 
 // What two runs do otherwise on purpose: another way to the same results, a narrower type.
 
+// What names begin with that stand for an optimizer's whole step of one parameter
+// (python/bindings/optimizer_steps.h), and the parent of the calls inside.
+inline constexpr std::string_view kOptimizerStep = "Optimizer.";
+inline constexpr std::string_view kInsideOptimizer = "optimizer";
+
 // ComparedCall::unmatched_reason of calls without counterpart that are judged where the sides meet,
 // the reason of their rows. The first one's unmatched_detail says which they are.
 inline constexpr std::string_view kEquivalent = "other-way";

@@ -23,6 +23,7 @@
 #include "record/value.h"
 #include "verdict/choose_culprit.h"
 #include "verdict/contents.h"
+#include "verdict/meeting_points.h"
 #include "verdict/optimizer_steps.h"
 #include "verdict/value_source.h"
 
@@ -252,11 +253,54 @@ bool IsSkippedBy(const Comparison& comparison, const UpdateSide& other, const Up
 
 }  // namespace
 
+namespace {
+
+// The parts of the name of an optimizer's whole step of one parameter; nothing for other calls.
+std::optional<CallName> StepOf(const ComparedCall& call) {
+  const bool is_step = call.name().view().starts_with(kOptimizerStep);
+  return is_step ? ParseCallName(call.name()) : std::nullopt;
+}
+
+bool IsCut(const RunLoss& loss) { return loss.ended_early || loss.truncated || loss.unfinished; }
+
+// The first step of a parameter that one side records and the other does not, although it records
+// as many of other parameters and others of this one: it had no gradient there.
+std::optional<CulpritEvent> FindSkippedStep(const Comparison& comparison) {
+  if (IsCut(comparison.target_loss) || IsCut(comparison.golden_loss)) return std::nullopt;
+  std::unordered_set<std::string_view> stepped;  // on both sides
+  uint64_t steps = 0;
+  for (const ComparedCall& call : comparison.calls) {
+    const std::optional<CallName> step = call.paired() ? StepOf(call) : std::nullopt;
+    if (!step) continue;
+    stepped.insert(step->path);
+    steps = std::max(steps, step->number.value_or(0) + 1);
+  }
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    const std::optional<CallName> step = call.paired() ? std::nullopt : StepOf(call);
+    if (!step || !stepped.contains(step->path) || step->number.value_or(0) >= steps) continue;
+    const std::string_view parameter = step->path;
+    const bool of_target = call.golden_name.empty();
+    const std::string_view own = of_target ? "the target" : "golden";
+    const std::string_view other = of_target ? "golden" : "the target";
+    CulpritEvent event{i, call.first_row, CulpritEvent::Kind::kFact, 0, 0};
+    event.fact = {fmt::format("{} alone updates {} here", own, parameter),
+                  of_target ? "extra-call" : "missing-call",
+                  fmt::format("{}'s optimizer leaves it out: it has no gradient there", other),
+                  "high"};
+    return event;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison) {
   const auto is_alone = [](const ComparedCall& call) {
     return call.unmatched_reason == "no-golden" || call.unmatched_reason == "no-target";
   };
   if (comparison.of_saves || std::ranges::none_of(comparison.calls, is_alone)) return std::nullopt;
+  if (auto step = FindSkippedStep(comparison)) return step;
   const UpdateSide target(comparison, true), golden(comparison, false);
   const Update* first = nullptr;
   bool is_of_target = false;

@@ -38,7 +38,8 @@ class TorchAdapter(HookedAdapter):
 
     def __init__(self) -> None:
         compiled = CompiledRegions()
-        super().__init__(ApiHooks(compiled), ModuleHooks(compiled))
+        self._api_hooks = ApiHooks(compiled)
+        super().__init__(self._api_hooks, ModuleHooks(compiled))
         self._batches = BatchHooks()
         self._late = LateValues()
 
@@ -95,7 +96,8 @@ class TorchAdapter(HookedAdapter):
         return wrapped_apis()
 
     def use_model(self, models: Iterable[torch.nn.Module]) -> None:
-        """Nothing: its parts are hooked as modules."""
+        """They name what optimizers update; their parts are hooked as modules."""
+        self._api_hooks.models = list(models)
 
     def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
         """A dispatch mode."""

@@ -108,9 +108,11 @@ class ApiHooks(ApiHooksBase):
         self._mode: _FunctionMode | None = None
         self._mode_is_due = False  # must be put on the stack
         self._regions: CallRegions | None = None
+        self.models: list[torch.nn.Module] = []  # what start() was given
 
     def _begin(self, recorder: _core.Recorder, with_regions: bool) -> None:
         if with_regions and self._regions is not None:
+            self._regions.steps.use_models(self.models)
             self._regions.install()
         self._compiled.join(recorder, self, is_traced=False)
         self._thread = threading.get_ident()
