@@ -29,7 +29,7 @@ from plumbline.api_list import present_apis, read_api_list
 from plumbline.call_regions import CallRegions
 from plumbline.custom_ops_file import is_removed
 from plumbline.pytorch.compiled import CompiledRegions
-from plumbline.pytorch.distributed import DistributedHooks
+from plumbline.pytorch.distributed import FUNCTIONAL, DistributedHooks
 from plumbline.pytorch.triton_kernels import TritonHooks
 
 
@@ -62,9 +62,10 @@ _NAMESPACE = "_C_ascend"
 class _FunctionMode(TorchFunctionMode):
     """Passes calls of listed functions that did not go through an attribute to their probes."""
 
-    def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
+    def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any],
+                 distributed: DistributedHooks) -> None:
         super().__init__()
-        self._recorder, self._probes = recorder, probes
+        self._recorder, self._probes, self._distributed = recorder, probes, distributed
         lists = read_api_list(__file__)
         self._listed = {f"Aten.{name}" for name in lists["aten"]}
         self._listed |= {f"NPU.{name}" for name in lists["torch_npu"]}
@@ -90,6 +91,9 @@ class _FunctionMode(TorchFunctionMode):
             # A call of the operator's Python function is one of its only overload.
             is_wanted, name = True, f"{namespace}.{operator}"
             overload = "" if overload == "default" else overload
+        if namespace == FUNCTIONAL and operator[0] != "_" and not is_removed(name):
+            probe = self._distributed.functional_probe(func, operator)
+            return self._probes.setdefault(func, probe)
         if is_wanted and not is_removed(name):
             full = f"{name}.{overload}" if overload else name
             self._probes[func] = self._recorder.probe(func, full, False)
@@ -156,7 +160,8 @@ class ApiHooks(ApiHooksBase):
             "handle_torch_function",
             lambda api, *args, **kwargs: handle(_core.original_of(api) or api, *args, **kwargs),
         )
-        self._mode = _FunctionMode(recorder, probes)
+        distributed = DistributedHooks(recorder)
+        self._mode = _FunctionMode(recorder, probes, distributed)
         utils: Any = torch.nn.utils
         self._regions = CallRegions(
             recorder,
@@ -166,7 +171,7 @@ class ApiHooks(ApiHooksBase):
                 for when in ("pre", "post")
             ),
         )
-        self._others = [DistributedHooks(recorder), TritonHooks(recorder)]
+        self._others = [distributed, TritonHooks(recorder)]
         self._run_backward: Any = getattr(torch.autograd, "_engine_run_backward", None)
         if self._run_backward is not None:  # PyTorch 2.2
             self._patches.add(torch.autograd, "_engine_run_backward", self._backward)

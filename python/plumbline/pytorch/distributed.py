@@ -32,6 +32,9 @@ _TEST = "is_completed"
 # The same for the future of a handle.
 _FUTURE_WAITS = ("wait", "value")
 
+# Operators that give a tensor which is not complete before their wait_tensor.
+FUNCTIONAL = "_c10d_functional"
+
 _PLACEHOLDER = "plumbline probe"
 
 
@@ -108,6 +111,15 @@ class DistributedHooks:
             )
 
         return probe
+
+    def functional_probe(self, operator: Any, name: str) -> Any:
+        """Of a functional collective: what is not complete is null."""
+        if self._collectives is None:
+            return operator
+        full = f"{FUNCTIONAL}.{name}"
+        if name == "wait_tensor":
+            return self._collectives.probe(operator, full, [0], [], [], gives_result=True)
+        return self._collectives.probe(operator, full, [], [], [0], gives_result=True)
 
     def _has_succeeded(self, handle: Any) -> bool:
         """Whether the call behind `handle` is complete and without error; a test, not a wait."""

@@ -114,6 +114,7 @@ def _values_of_dtensor(
     extra = {
         "device_mesh": tensor.device_mesh.mesh.tolist(),
         "placements": [_placement(placement) for placement in tensor.placements],
+        "full_shape": list(_shape_of(tensor)),
     }
     local = tensor._local_tensor
     _, source, zeros, _ = _values_of(local, name, with_bytes)
