@@ -11,33 +11,63 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import PLUMB
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Of each example: what it needs.
 PACKAGES = {"record_trainer": "accelerate", "record_trainer_without_callback": "accelerate",
             "record_accelerate": "accelerate", "record_lightning": "lightning",
-            "record_generate": "transformers"}
+            "record_generate": "transformers", "record_lora": "peft",
+            "record_quantized": "torchao"}
+# How each runs: level, and whether the fourth softmax goes wrong below what is recorded.
+RUNS = {"without": ("mix", False), "with": ("mix", False), "again": ("mix", False),
+        "L0": ("L0", False), "L1": ("L1", False), "fault": ("mix", True)}
+OUTPUTS = {name: "out" if name == "with" else f"out_{name}" for name in RUNS}
 
 
-# Arguments: EXAMPLE ARGUMENT OUT ERRORS, four words per run. What examples import
+# Arguments: EXAMPLE ARGUMENT OUT ERRORS LEVEL FAULT, six words per run. What examples import
 # takes seconds, so it is imported once, and a child process runs each.
 _RUNNER = """
 import gc, importlib, os, runpy, sys
-for name in ("transformers.models.llama", "accelerate", "lightning"):
+for name in ("transformers.models.llama", "accelerate", "lightning", "peft",
+             "torchao.quantization"):
     try:
         importlib.import_module(name)
     except ImportError:
         pass
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+class Changed(TorchDispatchMode):
+    uses = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            result = func(*args, **(kwargs or {}))
+            if func.overloadpacket.__name__ == "_softmax":
+                self.uses += 1
+                if self.uses == 4:
+                    result.mul_(1.05)
+            return result
+
+def at_level(level):
+    import plumbline.pytorch
+    original = plumbline.pytorch.PrecisionDebugger
+    plumbline.pytorch.PrecisionDebugger = lambda **words: original(**{**words, "level": level})
+
 gc.freeze()
 words = sys.argv[1:]
-for at in range(0, len(words), 4):
-    example, argument, *outputs = words[at:at + 4]
+for at in range(0, len(words), 6):
+    example, argument, *outputs, level, fault = words[at:at + 6]
     child = os.fork()
     if child == 0:
         for place, path in enumerate(outputs):
             os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), place + 1)
         sys.argv[:] = [example, argument]
         sys.path.insert(0, os.path.dirname(example))
+        if argument != "none":
+            at_level(level)
+        if fault == "True":
+            Changed().__enter__()
         runpy.run_path(example, run_name="__main__")
         sys.exit(0)
     with open(outputs[0] + ".status", "w") as status:
@@ -57,18 +87,19 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
             continue
         directory = root / example
         directory.mkdir()
-        for name, argument in (("with", str(directory / "out")), ("without", "none")):
+        for name, (level, fault) in RUNS.items():
+            argument = "none" if name == "without" else str(directory / OUTPUTS[name])
             words += [str(EXAMPLES / f"{example}.py"), argument, str(directory / name),
-                      str(directory / f"{name}.errors")]
+                      str(directory / f"{name}.errors"), level, str(fault)]
     subprocess.run([sys.executable, "-W", "ignore", "-c", _RUNNER, *words], timeout=400, check=True,
                    env=environment)
     return root
 
 
-def results_of(directory: Path) -> list[str]:
+def results_of(directory: Path, names: tuple[str, ...] = ("with", "without")) -> list[str]:
     """The last words of an example that recorded into directory/out, and of one that did not."""
     results = []
-    for name in ("with", "without"):
+    for name in names:
         text = (directory / name).read_text()
         errors = (directory / f"{name}.errors").read_text()
         assert (directory / f"{name}.status").read_text() == "0", text[-1000:] + errors[-3000:]
@@ -121,3 +152,49 @@ def test_generation_records_the_tokens_of_the_range(ran: Path) -> None:
     assert [e["input_args"][0]["shape"] for e in layers] == [[1, 1, 16]] * 3
     assert not [n for n in data if "backward" in n]
     assert any(n.startswith("Functional.linear.") for n in data)
+
+
+def wrong_calls(target: Path, golden: Path) -> list[str]:
+    """The first wrong call of every step that has one."""
+    named = []
+    steps = sorted(path.name for path in golden.iterdir())
+    assert steps == sorted(path.name for path in target.iterdir())
+    for step in steps:
+        done = subprocess.run([PLUMB, "compare", target / step, golden / step, "--json", "--format",
+                               "csv", "-o", target.parent / "result"],
+                              capture_output=True, text=True, check=False)
+        answer = json.loads(done.stdout)
+        named += [answer["first_wrong_call"]["name"]] if answer["first_wrong_call"] else []
+        assert answer["complete"] or named, done.stdout
+    return named
+
+
+@pytest.mark.parametrize("example", PACKAGES)
+def test_every_level_loses_nothing_and_a_fault_is_named(ran: Path, example: str) -> None:
+    pytest.importorskip(PACKAGES[example])
+    directory = ran / example
+    levels = results_of(directory, ("without", "with", "again", "L0", "L1"))
+    assert len(set(levels)) == 1
+    assert not list(directory.rglob("dump_error_info.log"))
+    assert wrong_calls(directory / "out_again", directory / "out") == []
+    results_of(directory, ("fault",))
+    named = wrong_calls(directory / "out_fault", directory / "out")[0]
+    assert named.startswith("Functional.softmax.") and named.endswith(".forward")
+
+
+def test_adapters_alone_are_updated(ran: Path) -> None:
+    pytest.importorskip("peft")
+    steps = [n for n in entries(ran / "record_lora/out", 1) if n.startswith("Optimizer.")]
+    assert len(steps) == 8 and all(".lora_" in name for name in steps)
+
+
+def test_a_quantised_weight_has_its_values(ran: Path) -> None:
+    pytest.importorskip("torchao")
+    pytest.importorskip("transformers")
+    data = entries(ran / "record_quantized/out", 0)
+    plain = entries(ran / "record_accelerate/out", 0)  # the same model, not quantised
+    name = "Module.model.layers.0.self_attn.q_proj.Linear.forward.0"
+    weight, golden = (each[name]["parameters"]["weight"] for each in (data, plain))
+    assert weight["type"].endswith(".Int8Tensor") and weight["shape"] == golden["shape"]
+    assert weight["Norm"] != golden["Norm"]
+    assert weight["Norm"] == pytest.approx(golden["Norm"], rel=0.01)

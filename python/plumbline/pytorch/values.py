@@ -153,6 +153,8 @@ def _source_of(tensor: torch.Tensor, with_bytes: bool) -> tuple[torch.Tensor | N
     if not (tensor.is_floating_point() or tensor.is_complex() or dtype in _INTEGERS):
         return None, 0  # bits, and integers of other widths: containers without arithmetic
     if _dispatches(type(tensor)):
+        if type(tensor).dequantize is not torch.Tensor.dequantize:  # TorchAO
+            return tensor.detach().dequantize(), 0
         # A subclass of the user: what it gives when copied into a plain tensor.
         return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor), 0
     if tensor.untyped_storage().nbytes() == 0 and tensor.numel() > 0:
