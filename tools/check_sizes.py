@@ -20,7 +20,7 @@ from pathlib import Path
 CAPS = {"file": 800, "header": 300, "function": 60, "test function": 40, "parameters": 5,
         "nesting": 3}
 # Lines of Python: framework hook layers stay thin (docs/design/architecture.md).
-FRAMEWORK_BUDGET = 1350
+FRAMEWORK_BUDGET = 1400
 # python/plumbline/pytorch/device: what tensors on accelerators need beside the hooks.
 DEVICE_BUDGET = 700
 PACKAGE_BUDGET = 6300
