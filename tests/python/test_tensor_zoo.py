@@ -338,7 +338,7 @@ def test_sharded_and_unfinished_tensors(tmp_path: Path) -> None:
     assert partial["placements"] == [{"Partial": {"reduce_op": "max"}}, {"Shard": {"dim": 1}}]
     assert partial["requires_grad"] is True
     assert list(shard) == ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad",
-                           "device_mesh", "placements", "md5", "data_name"]
+                           "device_mesh", "placements", "full_shape", "md5", "data_name"]
     assert (rank / "dump_tensor_data" / shard["data_name"]).is_file()
     kind = "torch.distributed._functional_collectives.AsyncCollectiveTensor"
     assert waiting["type"] == kind and waiting["Max"] is None and "data_name" not in waiting
