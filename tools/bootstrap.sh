@@ -14,7 +14,7 @@
 #   python-native  the three at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
-#   triton     build/triton: Triton for the tests of its kernels, apart because of its size
+#   optional   build/optional: Triton and TorchAO, for one test each
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -252,8 +252,8 @@ make_mindspore() {
     'import mindspore; mindspore.Tensor([1.0]).asnumpy()'
 }
 
-make_triton() {
-  make_beside triton build/triton requirements/triton.txt 'import triton, torch'
+make_optional() {
+  make_beside optional build/optional requirements/optional.txt 'import triton, torch'
 }
 
 # Its program knows itself what is stale: tests call it too.
@@ -273,9 +273,9 @@ for part in "$@"; do
     python-native) make_python_and_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
-    triton) make_triton ;;
+    optional) make_optional ;;
     test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
-      "python-native, upstream, mindspore, triton, test-device)" ;;
+      "python-native, upstream, mindspore, optional, test-device)" ;;
   esac
 done

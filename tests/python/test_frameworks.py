@@ -14,6 +14,8 @@ import pytest
 from recording import PLUMB
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+# .venv and TorchAO (tools/bootstrap.sh optional).
+WITH_ALL = Path(__file__).parents[2] / "build" / "optional" / "bin" / "python"
 # Of each example: what it needs.
 PACKAGES = {"record_trainer": "accelerate", "record_trainer_without_callback": "accelerate",
             "record_accelerate": "accelerate", "record_lightning": "lightning",
@@ -75,6 +77,17 @@ for at in range(0, len(words), 6):
 """
 
 
+def is_there(package: str) -> bool:
+    if package == "torchao":
+        return WITH_ALL.is_file()
+    return importlib.util.find_spec(package) is not None
+
+
+def needs(package: str) -> None:
+    if not is_there(package):
+        pytest.skip(f"{package} is not installed")
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every example that can be imported has run, with a recorder and without."""
@@ -83,7 +96,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = dict(os.environ, HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", PLUMBLINE_LOG_LEVEL="2")
     words = []
     for example, package in PACKAGES.items():
-        if importlib.util.find_spec(package) is None:
+        if not is_there(package):
             continue
         directory = root / example
         directory.mkdir()
@@ -91,7 +104,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
             argument = "none" if name == "without" else str(directory / OUTPUTS[name])
             words += [str(EXAMPLES / f"{example}.py"), argument, str(directory / name),
                       str(directory / f"{name}.errors"), level, str(fault)]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", _RUNNER, *words], timeout=400, check=True,
+    python = str(WITH_ALL) if WITH_ALL.is_file() else sys.executable
+    subprocess.run([python, "-W", "ignore", "-c", _RUNNER, *words], timeout=400, check=True,
                    env=environment)
     return root
 
@@ -125,7 +139,7 @@ def entries(directory: Path, step: int) -> dict[str, Any]:
 def test_training_is_recorded_and_unchanged(
     ran: Path, example: str, steps: int, forwards: int
 ) -> None:
-    pytest.importorskip(PACKAGES[example])
+    needs(PACKAGES[example])
     directory = ran / example
     recorded, plain = results_of(directory)
     assert recorded == plain
@@ -171,7 +185,7 @@ def wrong_calls(target: Path, golden: Path) -> list[str]:
 
 @pytest.mark.parametrize("example", PACKAGES)
 def test_every_level_loses_nothing_and_a_fault_is_named(ran: Path, example: str) -> None:
-    pytest.importorskip(PACKAGES[example])
+    needs(PACKAGES[example])
     directory = ran / example
     levels = results_of(directory, ("without", "with", "again", "L0", "L1"))
     assert len(set(levels)) == 1
@@ -183,13 +197,13 @@ def test_every_level_loses_nothing_and_a_fault_is_named(ran: Path, example: str)
 
 
 def test_adapters_alone_are_updated(ran: Path) -> None:
-    pytest.importorskip("peft")
+    needs("peft")
     steps = [n for n in entries(ran / "record_lora/out", 1) if n.startswith("Optimizer.")]
     assert len(steps) == 8 and all(".lora_" in name for name in steps)
 
 
 def test_a_quantised_weight_has_its_values(ran: Path) -> None:
-    pytest.importorskip("torchao")
+    needs("torchao")
     pytest.importorskip("transformers")
     data = entries(ran / "record_quantized/out", 0)
     plain = entries(ran / "record_accelerate/out", 0)  # the same model, not quantised

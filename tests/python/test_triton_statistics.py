@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / "build" / "triton" / "bin" / "python"  # tools/bootstrap.sh triton
+PYTHON = ROOT / "build" / "optional" / "bin" / "python"  # tools/bootstrap.sh optional
 
 
 def wanted(tensor: torch.Tensor) -> list[float]:
@@ -82,7 +82,7 @@ def compare_all() -> None:
 
 
 def test_kernels_agree_with_numpy() -> None:
-    assert PYTHON.is_file(), "build/triton is missing; run tools/bootstrap.sh triton"
+    assert PYTHON.is_file(), "build/optional is missing; run tools/bootstrap.sh optional"
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1",
                    "PYTHONPATH": str(ROOT / "tests" / "python")}
     ended = subprocess.run(
