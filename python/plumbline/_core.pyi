@@ -120,6 +120,8 @@ class Recorder:
 
     def count_loss(self, arg0: str, arg1: str, /) -> None: ...
 
+    def set_own_directory(self, arg: str, /) -> None: ...
+
     @property
     def wants_digest(self) -> bool: ...
 
@@ -137,8 +139,6 @@ class Recorder:
         """
         The statistics of these tensors will not come: they are counted as lost.
         """
-
-    def set_own_directory(self, arg: str, /) -> None: ...
 
 def new_recorder(config: Config, framework: dict) -> Recorder:
     """

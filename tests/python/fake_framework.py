@@ -97,6 +97,12 @@ class FakeAdapter:
                 "requires_grad_name": "_requires_grad", "grad_node_name": "_grad_node",
                 "describe": lambda value: values.describe(value, Tensor)}
 
+    def use_recorder(self, recorder: Any) -> None: ...
+
+    def send_values(self) -> None: ...
+
+    def receive_values(self) -> None: ...
+
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         return [("Fake", "double", functions, "double")]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import os
 import random
 import re
 import select
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from device_server import device_environment
+from recording import PLUMB
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 TRAINING = Path(__file__).with_name("online_training.py")
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import torch
 from device_server import device_environment, on_device
+from recording import PLUMB
 from torch import nn
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
           torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from online_machines import (
     write_config,
 )
 from online_training import CALLS
+from recording import PLUMB
 from small_disk import MOUNT
 
 # Operator of the device and the call of the model that runs it.
@@ -226,7 +226,6 @@ def test_full_disk_of_the_server_is_told(tmp_path: Path, unchecked: str) -> None
 
 
 def test_wrong_settings_are_one_line(tmp_path: Path) -> None:
-    plumb = os.environ.get("PLUMB", "plumb")
     config = tmp_path / "config.json"
     for section, expected in (
         ({"is_online": True}, 'host: is "" (expected the IPv4 address'),
@@ -236,7 +235,7 @@ def test_wrong_settings_are_one_line(tmp_path: Path) -> None:
     ):
         config.write_text(json.dumps({"run_ut": section}))
         ended = subprocess.run(
-            [plumb, "msprobe", "-f", "pytorch", "run_ut", "-config", str(config), "--python",
+            [PLUMB, "msprobe", "-f", "pytorch", "run_ut", "-config", str(config), "--python",
              sys.executable], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ended.returncode == 1
         assert expected in ended.stderr
