@@ -18,6 +18,9 @@ RECORDING = ("config_file", "constructor", "one_module", "saved_values")
 JSON_FILES = ("dump.json", "stack.json", "construct.json", "debug.json")
 # Entries and files that only upstream has (differences.md): views that its own hooks make.
 ONLY_UPSTREAM = ("Tensor.view_as.",)
+# And only plumbline: an optimizer's step as a whole.
+ONLY_OURS = ("Optimizer.",)
+ONLY_ONE = (*ONLY_UPSTREAM, *ONLY_OURS)
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,16 @@ def folders(tmp_path_factory) -> Folders:
 
 
 def tree(directory: Path) -> set[str]:
-    """Relative paths of all files; what is hidden and what only upstream has left out."""
+    """Relative paths of all files; what is hidden and what one tool alone has left out."""
     return {str(path.relative_to(directory)) for path in directory.rglob("*")
-            if path.is_file() and not path.name.startswith((".", *ONLY_UPSTREAM))}
+            if path.is_file() and not path.name.startswith((".", *ONLY_ONE))}
 
 
 def structure(value: Any) -> Any:
     """Types and keys of a JSON value, without its numbers and texts."""
     if isinstance(value, dict):
         return {key: structure(item) for key, item in value.items()
-                if not key.startswith(ONLY_UPSTREAM)}
+                if not key.startswith(ONLY_ONE)}
     if isinstance(value, list):
         return [structure(item) for item in value]
     return type(value).__name__
@@ -65,7 +68,7 @@ def read(path: Path) -> Any:
     """One JSON file; stacks keep only their names, because their frames are the tools' own."""
     content = json.loads(path.read_text())
     if path.name == "stack.json":
-        return {key: None for key in content if not key.startswith(ONLY_UPSTREAM)}
+        return {key: None for key in content if not key.startswith(ONLY_ONE)}
     return structure(content)
 
 
