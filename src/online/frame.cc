@@ -17,10 +17,6 @@ constexpr size_t kCrcAt = kHeaderBytes - sizeof(uint32_t);
 // What is read at once; a body grows with what has come, whatever its header says.
 constexpr size_t kPieceBytes = size_t{4} << 20;
 
-std::span<const std::byte> BytesOf(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 Error Damaged(std::string_view what) {
   return {ErrorCode::kCorrupt, fmt::format("a frame of the online pre-check is damaged: {}", what)};
 }

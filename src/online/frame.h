@@ -51,6 +51,10 @@ struct FrameHeader {
   uint64_t dropped = 0;  // records that the training has not sent so far
 };
 
+inline std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
 std::array<std::byte, kHeaderBytes> EncodeHeader(const FrameHeader& header);
 // kCorrupt: no frame begins there, or it is damaged. kUnsupported: of another version.
 // Requires: kHeaderBytes bytes.

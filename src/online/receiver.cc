@@ -17,12 +17,8 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kCredits = 4096;
-constexpr milliseconds kHandshakeLimit{5000}, kTick{200};
+constexpr milliseconds kHandshakeLimit{5000}, kServeTick{200};
 constexpr std::string_view kSpoolSuffix = ".frames";
-
-std::span<const std::byte> BytesOf(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 }  // namespace
 
@@ -263,9 +259,9 @@ std::vector<SessionFacts> Receiver::Sessions() const {
 void Receiver::Accept() {
   BlockBrokenPipes();
   for (int number = 0; !ends_; ++number) {
-    Result<std::unique_ptr<Link>> link = listener_->Accept(kTick);
+    Result<std::unique_ptr<Link>> link = listener_->Accept(kServeTick);
     if (!link) {  // out of descriptors: later ones may be free again
-      std::this_thread::sleep_for(kTick);
+      std::this_thread::sleep_for(kServeTick);
       continue;
     }
     if (*link == nullptr) continue;
@@ -406,7 +402,7 @@ plumbline::Status Receiver::Converse(Link& link) {
     PL_TRY_ASSIGN(const size_t written, link.Write(BytesOf(talk.answer)));
     talk.answer.erase(0, written);
     if (talk.is_refused && talk.answer.empty()) return {};
-    if (got == 0) link.Wait(!talk.answer.empty(), -1, kTick);
+    if (got == 0) link.Wait(!talk.answer.empty(), -1, kServeTick);
   }
   return {};
 }
@@ -422,7 +418,7 @@ void Receiver::ScanShared() {
         LogWarning(scanned.error().message() + ". It is tried again");
       }
     }
-    std::this_thread::sleep_for(kTick / 4);
+    std::this_thread::sleep_for(kServeTick / 4);
   }
 }
 

@@ -31,10 +31,6 @@ constexpr size_t kAtOnce = size_t{4} << 20;
 
 constexpr std::array<std::byte, kFrameAlignment> kZeros{};
 
-std::span<const std::byte> BytesOf(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 uint64_t NewSession() {
   std::random_device random;
   return (uint64_t{random()} << 32 | random()) | 1;

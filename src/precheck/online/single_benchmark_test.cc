@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
@@ -86,9 +87,8 @@ TEST(GradeSingle, LimitsAreThoseOfTheTypeOfTheDevice) {
   EXPECT_EQ(Grade(DType::kBFloat16, brain, DType::kFloat32, near_one).verdict,
             SingleVerdict::kPass);
   // The second part of a complex number.
-  EXPECT_EQ(Grade(DType::kComplex64, std::vector<float>{1, 2}, DType::kComplex64,
-                  std::vector<float>{1, 2.5F})
-                .verdict,
+  const std::vector<std::complex<float>> device = {{1, 2}}, bench = {{1, 2.5F}};
+  EXPECT_EQ(Grade(DType::kComplex64, device, DType::kComplex64, bench).verdict,
             SingleVerdict::kFail);
 }
 
