@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from recording import PLUMB
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "build" / "optional" / "bin" / "python"  # tools/bootstrap.sh optional
@@ -83,7 +84,7 @@ def compare_all() -> None:
 
 def test_kernels_agree_with_numpy() -> None:
     assert PYTHON.is_file(), "build/optional is missing; run tools/bootstrap.sh optional"
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1",
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PLUMB": PLUMB,
                    "PYTHONPATH": str(ROOT / "tests" / "python")}
     ended = subprocess.run(
         [str(PYTHON), "-W", "ignore", "-c",
