@@ -303,42 +303,12 @@ Status CheckFileFormat(std::string_view field, const Json& value, Config&) {
   return {};
 }
 
-Status SetOnline(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.is_on, AsBool(field, value));
-  return {};
-}
-
-Status SetOnlineDirectory(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.directory, AsString(field, value));
-  return {};
-}
-
-Status SetOnlineHost(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.host, AsString(field, value));
-  return {};
-}
-
 Status SetOnlinePort(std::string_view field, const Json& value, Config& config) {
   const std::optional<int64_t> port = value.AsInteger();
   if (!port || *port < -1 || *port == 0 || *port > kMostPort) {
     return Invalid(field, value, "an integer from 1 to 65535");
   }
   config.online.port = *port;
-  return {};
-}
-
-Status SetTlsPath(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.tls_path, AsString(field, value));
-  return {};
-}
-
-Status SetOnlineRecompute(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.skips_backward, AsBool(field, value));
-  return {};
-}
-
-Status SetOnlineBlock(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.online.may_block, AsBool(field, value));
   return {};
 }
 
@@ -451,6 +421,7 @@ constexpr Sections kOverflow = 8;
 constexpr Sections kNan = 16;
 constexpr Sections kPerturbed = 32;
 constexpr auto kCheck = &Config::perturbation;  // where its options are
+constexpr auto kOnline = &Config::online;
 constexpr Sections kGradient = 64;
 constexpr Sections kRecording = kStatistics | kTensor;
 constexpr Sections kEveryTask = kRecording | kOverflow | kNan;
@@ -547,22 +518,23 @@ constexpr Option kOptions[] = {
     {kRecording, "request_id", Ignore, "any", "none", kNoEffectYet},
     {kTensor, "file_format", CheckFileFormat, "string", "`npy`",
      "checked; PyTorch tensors are `.pt` files whatever it says"},
-    {kTensor, "online_run_ut", SetOnline, "bool", "false",
+    {kTensor, "online_run_ut", AssignIn<kOnline, &OnlineConfig::is_on, AsBool>, "bool", "false",
      "true: no tensor files are written; each call is sent to a machine that [checks it while the "
      "training runs](../how-to/online-precheck.md). Level `L1` or `mix`, PyTorch"},
-    {kTensor, "nfs_path", SetOnlineDirectory, "string", "`\"\"`",
+    {kTensor, "nfs_path", AssignIn<kOnline, &OnlineConfig::directory, AsString>, "string", "`\"\"`",
      "with `online_run_ut`: a directory that both machines have; then `host` and `port` are not "
      "used"},
-    {kTensor, "host", SetOnlineHost, "string", "none",
+    {kTensor, "host", AssignIn<kOnline, &OnlineConfig::host, AsString>, "string", "none",
      "with `online_run_ut`: IPv4 address of the machine that checks"},
     {kTensor, "port", SetOnlinePort, "integer", "-1", "its port, 1 to 65535"},
-    {kTensor, "tls_path", SetTlsPath, "string", "`./`",
+    {kTensor, "tls_path", AssignIn<kOnline, &OnlineConfig::tls_path, AsString>, "string", "`./`",
      "with `online_run_ut`: directory with `client.key`, `client.crt` and `ca.crt`; `\"\"`: plain "
      "TCP, with a warning"},
-    {kTensor, "online_run_ut_recompute", SetOnlineRecompute, "bool", "false",
-     "with `online_run_ut`: true sends no backward"},
-    {kTensor, "online_block", SetOnlineBlock, "bool", "false",
-     "with `online_run_ut`: true lets the training wait while the machine that checks takes nothing "
+    {kTensor, "online_run_ut_recompute", AssignIn<kOnline, &OnlineConfig::skips_backward, AsBool>,
+     "bool", "false", "with `online_run_ut`: true sends no backward"},
+    {kTensor, "online_block", AssignIn<kOnline, &OnlineConfig::may_block, AsBool>, "bool", "false",
+     "with `online_run_ut`: true lets the training wait while the machine that checks takes "
+     "nothing "
      "more; false drops and counts. Where that machine is gone nothing waits"},
     {kStatistics, "device", Accept, "any", "none", kStaticGraphs},
     {kStatistics, "precision", CheckPrecision, "string", "`low`", kStaticGraphs},

@@ -485,16 +485,14 @@ std::unordered_set<std::string_view> NeverJudged(
   return names;
 }
 
-}  // namespace
-
 // Whether steps of optimizers are recorded as a whole, on both sides the same ones, and agree: then
 // it does not matter in which calls each side makes them.
 bool StepsAgree(const Comparison& comparison) {
   bool any = false;
   for (const ComparedCall& call : comparison.calls) {
     if (!call.name().starts_with(kOptimizerStep)) continue;
-    const bool agrees = std::ranges::all_of(
-        measure::RowsOf(comparison, call), [](const ComparedRow& row) {
+    const bool agrees =
+        std::ranges::all_of(measure::RowsOf(comparison, call), [](const ComparedRow& row) {
           return !measure::HasTensors(row) || measure::IsGood(row.verdict) ||
                  row.reason == "zero-both";
         });
@@ -510,6 +508,8 @@ bool IsInsideOptimizer(const Run& target, const Run& golden, const ComparedCall&
   return (!of_target || target.ParentOf(call.target_name) == kInsideOptimizer) &&
          (!of_golden || golden.ParentOf(call.golden_name) == kInsideOptimizer);
 }
+
+}  // namespace
 
 ComparedCall* MarkEquivalentCalls(const Run& target_run, const Run& golden_run,
                                   Comparison& comparison) {

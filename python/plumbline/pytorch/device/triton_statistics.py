@@ -65,6 +65,15 @@ def _modulus(real, imaginary):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _offset_of(index, size1, size2, size3, stride0, stride1, stride2, stride3):  # type: ignore[no-untyped-def]
+    """Where the elements of these numbers, in the order of four dimensions, lie."""
+    rest = index // size3
+    offset = (index % size3) * stride3 + (rest % size2) * stride2
+    rest = rest // size2
+    return offset + (rest % size1) * stride1 + (rest // size1) * stride0
+
+
+@triton.jit
 def _reduce(data, out, count, size1, size2, size3, stride0, stride1, stride2, stride3,  # type: ignore[no-untyped-def]
             KIND: tl.constexpr, IS_DENSE: tl.constexpr, WIDE: tl.constexpr,
             MANTISSA: tl.constexpr, BIAS: tl.constexpr, NAN: tl.constexpr,
@@ -88,10 +97,7 @@ def _reduce(data, out, count, size1, size2, size3, stride0, stride1, stride2, st
         inside = index < count
         offset = index
         if not IS_DENSE:
-            rest = index // size3
-            offset = (index % size3) * stride3 + (rest % size2) * stride2
-            rest = rest // size2
-            offset += (rest % size1) * stride1 + (rest // size1) * stride0
+            offset = _offset_of(index, size1, size2, size3, stride0, stride1, stride2, stride3)
         if KIND == 2:
             real = tl.load(data + 2 * offset, mask=inside, other=0).to(tl.float64)
             imaginary = tl.load(data + 2 * offset + 1, mask=inside, other=0).to(tl.float64)
@@ -142,10 +148,7 @@ def _digest(data, out, count, size1, size2, size3, stride0, stride1, stride2, st
         inside = index < count
         offset = index
         if not IS_DENSE:
-            rest = index // size3
-            offset = (index % size3) * stride3 + (rest % size2) * stride2
-            rest = rest // size2
-            offset += (rest % size1) * stride1 + (rest // size1) * stride0
+            offset = _offset_of(index, size1, size2, size3, stride0, stride1, stride2, stride3)
         word = tl.load(data + offset, mask=inside, other=0).to(tl.int64)
         if BITS < 64:
             word = word & ((1 << BITS) - 1)
