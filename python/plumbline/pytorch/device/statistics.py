@@ -19,13 +19,8 @@ COLUMNS = 10
 _PIECE = 1 << 20
 _INF = math.inf
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def _signed(factor: int) -> int:
-    return factor - (1 << 64)
-
-
-_WORD_FACTOR, _PLACE_FACTOR, _FIRST_FACTOR, _SECOND_FACTOR = map(_signed, (
+# As int64 has them.
+_WORD_FACTOR, _PLACE_FACTOR, _FIRST_FACTOR, _SECOND_FACTOR = (factor - (1 << 64) for factor in (
     0x9E3779B185EBCA87, 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _EMPTY = (0.0, 0.0, 0.0, 0.0, -_INF, _INF, -_INF, _INF, 0.0, 0.0)
 
