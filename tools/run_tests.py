@@ -216,6 +216,7 @@ def page_tests() -> Counts:
             print(f"page: {needed} is missing, nothing was run")
             return Counts(skipped=1)
     plumb = str(Path(sys.executable).parent / "plumb")
+    os.sync()  # or the server waits for what earlier tests wrote as soon as it makes a file durable
     with tempfile.TemporaryDirectory() as folder:
         if run([sys.executable, "tests/page/make_recordings.py", folder], PLUMB=plumb) != 0:
             return Counts(failed=1)

@@ -8,8 +8,8 @@ const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const SIZES = [{ width: 1280, height: 800 }, { width: 1920, height: 1080 }];
 export const SCHEMES = ["light", "dark"];
-// Nothing here takes a second; a machine that does much else may need some.
-export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 20_000);
+// Nothing here takes a second; a machine that does much else, or stands still, may need some.
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
 export function launch() {
   return chromium.launch({

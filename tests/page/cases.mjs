@@ -292,6 +292,7 @@ export const CASES = {
     await page.locator(".lines li").nth(1).waitFor();
     await hand.choose(other, "");
     await until(page, "x.against", null);
+    await page.locator(".lines li").nth(1).waitFor({ state: "detached" });
     if (hand.name === "mouse") await page.locator(".uplot .u-over").hover({ position: { x: 3, y: 20 } });
     else {
       await hand.reach(page.locator(".plot"));

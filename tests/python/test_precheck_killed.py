@@ -115,6 +115,9 @@ def test_sorted_files_are_those_of_a_run_that_nobody_killed(tmp_path: Path) -> N
 def test_the_marks_of_processes_are_found() -> None:
     mark = uuid.uuid4().hex
     with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: mark}) as process:
+        environment = Path(f"/proc/{process.pid}/environ")
+        while not environment.read_bytes():  # between its start and its program
+            time.sleep(0.001)
         assert processes_with(mark) == [process.pid]
         process.kill()
     assert processes_with(mark) == []

@@ -43,6 +43,7 @@ class Page {
   #failure: Failure | null = null;
   #noticeTimer = 0;
   #ticket = 0;
+  #datasetsAsked = 0;
   #isDrawQueued = false;
   #isDrawing = false;
 
@@ -178,8 +179,11 @@ class Page {
   }
 
   async #datasetsChanged(): Promise<void> {
+    const asked = ++this.#datasetsAsked;
+    const got = await this.#api.datasets();
+    if (asked !== this.#datasetsAsked) return;  // a later answer may have come before
     const before = this.#datasets;
-    this.#datasets = await this.#api.datasets();
+    this.#datasets = got;
     const of = (answer: Result<Datasets> | null) =>
       answer?.ok ? answer.value.datasets.find(({ id }) => id === this.#state.dataset) : undefined;
     const now = of(this.#datasets);

@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "./dialogs";
 import { kindOf } from "../dataset_kind";
+import { useAsked } from "../parts/kit";
 import type { Session } from "../session";
 import type { State } from "../state";
 import { tableQuestion } from "../table_answers";
 import type { Say } from "../texts";
-import type { DatasetKind, ExportFormat, Job } from "../types";
+import type { DatasetKind, ExportFormat } from "../types";
 import type { Picture } from "../view";
 
 interface ExportProps {
@@ -32,22 +33,18 @@ export function save(name: string, data: Blob): void {
 
 export function ExportDialog(props: ExportProps) {
   const { say, session, state } = props;
-  const [jobs, setJobs] = useState<readonly Job[]>([]);
   const [fault, setFault] = useState("");
   const picture = props.picture();
   const { api } = session;
   const kind = kindOf(session.meta);
-  const refresh = async (): Promise<void> => {
-    const got = await api.jobs();
-    if (got.ok) setJobs(got.value);
-  };
-  useEffect(() => {
-    void refresh();
-    return api.watch("jobs", () => void refresh());
-  }, [api]);
+  const [changes, setChanges] = useState(0);
+  const refresh = (): void => setChanges((count) => count + 1);
+  const asked = useAsked(() => api.jobs(), [api, changes]);
+  const jobs = asked.ok ? asked.value : [];
+  useEffect(() => api.watch("jobs", refresh), [api]);
   const start = async (format: ExportFormat): Promise<void> => {
     const got = await api.export(session.dataset, format, kind === "table" ? tableQuestion(state) : { q: state.q, place: session.place });
-    if (got.ok) await refresh();
+    if (got.ok) refresh();
     else setFault(got.error.message);
   };
   const png = async (): Promise<void> => {

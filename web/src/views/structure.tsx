@@ -1,9 +1,9 @@
 // The calls of both recordings side by side with gaps where one is missing; suggested pairs can be
 // accepted, undone, and written as a mapping file.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { formatCount } from "../format";
 import { LevelMark } from "../marks";
-import { Check, keep, Trouble, useRedraw, type ViewProps } from "../parts/kit";
+import { Check, keep, Trouble, useAsked, useRedraw, type ViewProps } from "../parts/kit";
 import { Pages } from "../parts/pages";
 import { Table, type Column } from "../parts/table";
 import type { Failure, Result } from "../result";
@@ -47,14 +47,14 @@ export function StructureView({ context, state }: ViewProps) {
   const isAll = state.extra["list"] === "all";
   const redraw = useRedraw();
   const [cursor, setCursor] = useState(0);
-  const [matches, setMatches] = useState<Matches | null>(null);
   const [fault, setFault] = useState<Failure | null>(null);
   const [mapping, setMapping] = useState<Mapping | null>(null);
   const only = isAll ? undefined : "differences";
   const pages = useMemo(
     () => new Pages<StructureRow>((offset, limit) => api.structure(dataset, { place, offset, limit, only }), PAGE, redraw),
     [dataset, place, isAll, session.matched, session.meta.etag]);
-  useEffect(() => void api.matches(dataset).then((got) => got.ok && setMatches(got.value)), [dataset, session.matched, session.meta.etag]);
+  const asked = useAsked(() => api.matches(dataset), [dataset, session.matched, session.meta.etag]);
+  const matches = asked.ok ? asked.value : null;
 
   const take = (got: Result<Matches>, said: string): void => {
     setFault(got.ok ? null : got.error);
@@ -86,6 +86,8 @@ export function StructureView({ context, state }: ViewProps) {
     if (got.ok) setMapping(got.value);
   };
 
+  const trouble = fault ?? pages.failure ?? (asked.ok === false ? asked.error : null);
+
   // Also until the result is made anew with it.
   const byHand = ({ target, golden }: StructureRow): string | undefined =>
     matches?.pairs.find((pair) => pair[0] === target?.name)?.[1] ?? matches?.pairs.find((pair) => pair[1] === golden?.name)?.[0];
@@ -114,7 +116,7 @@ export function StructureView({ context, state }: ViewProps) {
         <button type="button" onClick={() => void propose()}>{say("structure.mapping")}</button>
         <span class="quiet">{say("structure.by-hand", formatCount(matches?.pairs.length ?? 0))}</span>
       </div>
-      {(fault ?? pages.failure) && <Trouble error={fault ?? pages.failure ?? { code: "", message: "" }} say={say} />}
+      {trouble && <Trouble error={trouble} say={say} />}
       {pages.total === 0 && <p class="quiet">✓ {say(isAll ? "tree.empty" : "structure.same")}</p>}
       <Table label={say("view.structure")} columns={columns} total={pages.total} row={(i) => pages.row(i)} want={(from, to) => pages.want(from, to)}
         cursor={cursor} move={(i) => {
