@@ -198,13 +198,13 @@ void BindCollectives(nb::module_& m) {
       .def(
           "__init__",
           [](Collectives* self, Class& recorder, nb::object handle_type, nb::object has_succeeded,
-             nb::dict postponed) {
+             nb::dict postponed, nb::object before) {
             new (self)
                 Collectives(recorder, {handle_type.release().ptr(), has_succeeded.release().ptr(),
-                                       postponed.release().ptr()});
+                                       postponed.release().ptr(), before.release().ptr()});
           },
           nb::keep_alive<1, 2>(), nb::arg("recorder"), nb::arg("handle_type"),
-          nb::arg("has_succeeded"), nb::arg("postponed"))
+          nb::arg("has_succeeded"), nb::arg("postponed"), nb::arg("before") = nb::none())
       .def(
           "probe",
           [](nb::handle_t<Collectives> self, nb::object original, std::string_view name,
@@ -219,8 +219,8 @@ void BindCollectives(nb::module_& m) {
           },
           nb::arg("original"), nb::arg("name"), nb::arg("masked_inputs"), nb::arg("masked_names"),
           nb::arg("masked_outputs"), nb::arg("gives_result") = false,
-          "Masked arguments are recorded as null; the output is the arguments afterwards, or the "
-          "result.")
+          "Masked arguments are recorded as null or as `before` of them; the output is the "
+          "arguments afterwards, or the result.")
       .def(
           "completed", [](Collectives& self, nb::handle handle) { self.Completed(handle.ptr()); },
           "The user has waited for `handle`: records the call that returned it, once.")

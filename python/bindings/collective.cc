@@ -31,7 +31,8 @@ Collectives::Collectives(Recorder& recorder, CollectiveHooks hooks)
     : recorder_(recorder), hooks_(hooks) {}
 
 Collectives::~Collectives() {
-  for (PyObject* object : {hooks_.handle_type, hooks_.has_succeeded, hooks_.postponed}) {
+  for (PyObject* object :
+       {hooks_.handle_type, hooks_.has_succeeded, hooks_.postponed, hooks_.before}) {
     Py_XDECREF(object);
   }
 }
@@ -114,14 +115,25 @@ void Collectives::PackInputs(const CollectiveApi& api, PyObject* const* args, Py
   if (!WantsInput(recorder_.observer().config().data_mode, CallKind::kForward)) return;
   const Py_ssize_t named = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   std::vector<PyObject*> values(args, args + count + named);
+  std::vector<nb::object> stand_ins;
+  const auto mask = [&](PyObject*& value) {
+    if (hooks_.before == Py_None) {
+      value = Py_None;
+      return;
+    }
+    PyObject* stand_in = PyObject_CallOneArg(hooks_.before, value);
+    if (stand_in == nullptr) PyErr_Clear();
+    value = stand_in == nullptr ? Py_None : stand_in;
+    stand_ins.push_back(nb::steal(stand_in));
+  };
   for (const Py_ssize_t at : api.rule.masked_inputs) {
-    if (at < count) values[static_cast<size_t>(at)] = Py_None;
+    if (at < count) mask(values[static_cast<size_t>(at)]);
   }
   for (Py_ssize_t i = 0; i < named; ++i) {
     const std::string_view keyword = TextOf(PyTuple_GET_ITEM(kwnames, i));
     const auto& masked = api.rule.masked_names;
     if (std::find(masked.begin(), masked.end(), keyword) == masked.end()) continue;
-    values[static_cast<size_t>(count + i)] = Py_None;
+    mask(values[static_cast<size_t>(count + i)]);
   }
   ThreadState& thread = ThisThread();
   ValueWalker walker(recorder_.types(), recorder_, thread.with_paths());

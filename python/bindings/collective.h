@@ -39,6 +39,7 @@ struct CollectiveHooks {
   PyObject* handle_type = nullptr;    // class of the handles of calls that go on in the background
   PyObject* has_succeeded = nullptr;  // has_succeeded(handle): True if done without error; no wait
   PyObject* postponed = nullptr;      // dict, not empty while calls are gathered to start together
+  PyObject* before = nullptr;         // before(argument): what a masked one is recorded as; or None
 };
 
 // The communication calls of one window. `output` of such an entry is the positional arguments and

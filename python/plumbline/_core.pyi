@@ -154,11 +154,11 @@ def log_error(arg: str, /) -> None: ...
 class Collectives:
     """Records communication calls."""
 
-    def __init__(self, recorder: Recorder, handle_type: object, has_succeeded: object, postponed: dict) -> None: ...
+    def __init__(self, recorder: Recorder, handle_type: object, has_succeeded: object, postponed: dict, before: object | None = None) -> None: ...
 
     def probe(self, original: object, name: str, masked_inputs: Sequence[int], masked_names: Sequence[str], masked_outputs: Sequence[int], gives_result: bool = False) -> object:
         """
-        Masked arguments are recorded as null; the output is the arguments afterwards, or the result.
+        Masked arguments are recorded as null or as `before` of them; the output is the arguments afterwards, or the result.
         """
 
     def completed(self, arg: object, /) -> None:

@@ -429,6 +429,23 @@ bool IsReplaced(const WalkState& state, const Difference& difference, ComparedRo
   return true;
 }
 
+// Asks whether `row` is memory that nobody wrote also where it was not found to differ, and yet a
+// view that the call returns of it differs by more than half: extreme numbers stood for the whole,
+// or were taken for the fill of a mask.
+void LookAtParts(WalkState& state, ComparedRow& row) {
+  constexpr double kHalf = 0.5;
+  if (row.reason == kOverwritten || measure::IsBad(row.verdict) || row.error == 0 ||
+      !IsViewed(state.comparison, row)) {
+    return;
+  }
+  const auto rows = measure::RowsOf(state.comparison, state.comparison.calls[row.call]);
+  const bool is_other = std::ranges::any_of(rows, [&](const ComparedRow& each) {
+    return !measure::IsInput(each) && measure::HasTensors(each) &&
+           !(state.DifferenceOf(each).error <= kHalf);
+  });
+  if (is_other) (void)IsOfUnwritten(state, row, /*is_known=*/false);
+}
+
 }  // namespace
 
 void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& inputs) {
@@ -456,6 +473,7 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   } else if (!state.fills.Take(call, state.IndexOf(row), row)) {
     JudgeFreshInput(state, call, difference, inputs, row);
   }
+  LookAtParts(state, row);
   if (row.reason == kOverwritten) {
     inputs.reads_unwritten = true;
     return;

@@ -618,6 +618,12 @@ class FilledInPartsTest : public OverwrittenTest {
     Write("Tensor.__setitem__",
           R"(,{"type": "slice", "value": [4, null, null]},)" + TensorJson(2, -2, 3, "[4, 2]"));
   }
+  void Gather(const std::string& shape) {
+    const std::string received = TensorJson(3, -3, 3, shape), own = TensorJson(1, -1, 1, "[2, 2]");
+    for (DumpForTest* side : {&target_, &golden_}) {
+      side->Add("Distributed.all_gather.0.forward", "null, " + own, received + "," + own);
+    }
+  }
   // A view of half of the memory, as long as nobody wrote it.
   void View() {
     int side_number = 1;
@@ -633,6 +639,28 @@ TEST_F(FilledInPartsTest, WhatAWriteLeavesForOthers) {
   WriteHalf();
   Read("Torch.sum.0.forward", 2, 2);
   ExpectOverwritten();
+}
+
+// FSDP gathers into memory, or into views of it, that nobody wrote.
+TEST_F(FilledInPartsTest, AViewOfWhatACommunicationReceives) {
+  View();
+  Gather("[8, 2]");
+  ExpectOverwritten();
+}
+
+TEST_F(FilledInPartsTest, AViewIntoWhichACommunicationReceives) {
+  View();
+  Gather("[4, 2]");
+  ExpectOverwritten();
+}
+
+TEST_F(FilledInPartsTest, AViewOfWhatIsReceivedOtherwise) {
+  View();
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double size = side == &target_ ? 3 : 5;
+    side->Add("Distributed.all_gather.0.forward", "null", TensorJson(size, -size, size, "[8, 2]"));
+  }
+  EXPECT_EQ(Named(), "Tensor.narrow.0.forward");
 }
 
 TEST_F(FilledInPartsTest, AViewThatNobodyReads) {

@@ -497,7 +497,9 @@ class Memory {
       : comparison_(comparison), whole_(row) {
     Add(row);
     for (const ComparedRow& each : measure::RowsOf(comparison, comparison.calls[row.call])) {
-      if (!measure::IsInput(each) && measure::HasTensors(each) && !Agrees(each)) Add(each);
+      if (measure::IsInput(each) || !measure::HasTensors(each) || Agrees(each)) continue;
+      Add(each);
+      parts_.push_back(&each);
     }
   }
 
@@ -525,6 +527,7 @@ class Memory {
     if (is_input && is_of_write && !IsViewedOrWritten(comparison_, row)) {
       return IsOfMemory(row) && !Agrees(row);  // what is written
     }
+    if (IsReceived(row)) return IsOfMemoryOrPart(row) && Agrees(row);
     if (!IsOfForm(*row.target, *whole_.target) || !IsOfForm(*row.golden, *whole_.golden)) {
       return false;
     }
@@ -567,6 +570,28 @@ class Memory {
     const Text& name = comparison_.calls[row.call].target_name;
     return KindOfCall(name) == CallKind::kForward && IsAmong(kPartWrites, measure::ApiOfCall(name));
   }
+  [[nodiscard]] bool IsOfMemoryOrPart(const ComparedRow& row) const {
+    const auto is_of = [&](const ComparedRow& each) {
+      return IsOfForm(*row.target, *each.target) && IsOfForm(*row.golden, *each.golden);
+    };
+    return is_of(whole_) ||
+           std::ranges::any_of(parts_, [&](const ComparedRow* each) { return is_of(*each); });
+  }
+  // Whether `row` is an argument of communication that holds something only after it.
+  [[nodiscard]] bool IsReceived(const ComparedRow& row) const {
+    constexpr std::string_view kOutput = "output.";
+    const ComparedCall& call = comparison_.calls[row.call];
+    const std::string_view own = measure::ShortName(*row.target, call.target_name);
+    if (!call.target_name.starts_with("Distributed.") || !own.starts_with(kOutput)) return false;
+    const std::string_view place = own.substr(kOutput.size());
+    const auto rows = measure::RowsOf(comparison_, call);
+    return std::ranges::none_of(rows, [&](const ComparedRow& each) {
+      if (!measure::HasTensors(each) || !measure::IsInput(each)) return false;
+      std::string_view name = measure::ShortName(*each.target, call.target_name);
+      name.remove_prefix(std::min(name.size(), name.find('.') + 1));
+      return name == place;
+    });
+  }
   // Whether the call of `row`, a write into a part, writes into a tensor of this form.
   [[nodiscard]] bool IsOfMemory(const ComparedRow& row) const {
     const auto rows = measure::RowsOf(comparison_, comparison_.calls[row.call]);
@@ -578,6 +603,7 @@ class Memory {
 
   const Comparison& comparison_;
   const ComparedRow& whole_;
+  std::vector<const ComparedRow*> parts_;  // what is viewed of it
   std::vector<Contents> contents_;
   std::unordered_set<ContentKey, ContentKeyHash> made_;  // golden's, by calls
 };

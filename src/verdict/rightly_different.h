@@ -72,7 +72,8 @@ bool IsOverwritten(const ComparedRow& row, std::string_view name,
 // - or one of these calls reads the memory when it is whole: a tensor of its type and shape that
 //   agrees and comes from no recorded call (`is_known` tells by golden's item whether it was met
 //   before), or is what a write in place returned;
-// - or what is written into it differs: then that is judged.
+// - or what is written into it differs: then that is judged;
+// - or a communication receives into it what agrees: FSDP gathers into memory that nobody wrote.
 bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_of_unwritten,
                  const std::function<bool(const Item& golden)>& is_known);
 

@@ -161,6 +161,8 @@ def test_groups_reductions_and_operations_are_described(calls: list[dict[str, An
         assert send["class_type"] == "torch.distributed.P2POp"
         assert (send["op"], receive["op"]) == ("isend", "irecv")
         assert (send["peer"], send["tag"], send["group_id"]) == (1 - rank, 0, WORLD_ID)
+        before = [operation["tensor"] for operation in batch["input_args"][0]]
+        assert before[0] and before[1] is None, "nothing is received yet"
         assert receive["tensor"]["Max"] == 2.0 and receive["tensor"]["md5"]
         assert receive["tensor"]["data_name"].startswith(
             "Distributed.batch_isend_irecv.0.forward.output.0.1.tensor"

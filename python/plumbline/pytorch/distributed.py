@@ -64,7 +64,8 @@ class DistributedHooks:
         world: Any = getattr(dist.distributed_c10d, "_world", None)
         postponed = getattr(world, "pg_coalesce_state", None)
         self._collectives = _core.Collectives(
-            recorder, dist.Work, self._has_succeeded, {} if postponed is None else postponed
+            recorder, dist.Work, self._has_succeeded, {} if postponed is None else postponed,
+            _before_receiving,
         )
         self._is_completed = dist.Work.is_completed
         self._is_success = dist.Work.is_success
@@ -100,7 +101,7 @@ class DistributedHooks:
             self._futures.clear()
 
     def _probe_of(self, name: str) -> Callable[[Any], Any]:
-        masked = MASKED_INPUTS.get(name, [])
+        masked = [0] if name == "batch_isend_irecv" else MASKED_INPUTS.get(name, [])
 
         def probe(original: Any) -> Any:
             parameters = list(inspect.signature(original).parameters)
@@ -275,9 +276,30 @@ def describe_distributed(value: Any) -> tuple[str, Any] | None:
             ("tensor", value.tensor),
             *((key, _Plain(member)) for key, member in plain.items()),
         ]
+    if isinstance(value, _Receiving):
+        _, members = describe_distributed(value.operation) or ("", [])
+        return "map", [(key, None if key == "tensor" else member) for key, member in members]
     if isinstance(value, _Plain):
         return "value", value.json
     return None
+
+
+class _Receiving:
+    """An operation that receives, before it does: its buffer holds nothing yet."""
+
+    __slots__ = ("operation",)
+
+    def __init__(self, operation: Any) -> None:
+        self.operation = operation
+
+
+def _before_receiving(argument: Any) -> Any:
+    """What an argument that is received into is recorded as before the call."""
+    if not isinstance(argument, list):
+        return None  # the buffer itself
+    receives = (dist.irecv, dist.recv)
+    return [_Receiving(one) if isinstance(one, dist.P2POp) and one.op in receives else one
+            for one in argument if isinstance(one, dist.P2POp)] or None
 
 
 class _Plain:
