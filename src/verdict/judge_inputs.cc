@@ -430,20 +430,21 @@ bool IsReplaced(const WalkState& state, const Difference& difference, ComparedRo
 }
 
 // Asks whether `row` is memory that nobody wrote also where it was not found to differ, and yet a
-// view that the call returns of it differs by more than half: extreme numbers stood for the whole,
-// or were taken for the fill of a mask.
+// view that the call returns of it differs: extreme numbers stood for the whole, or were taken for
+// the fill of a mask. Only before a communication that may receive into it.
 void LookAtParts(WalkState& state, ComparedRow& row) {
-  constexpr double kHalf = 0.5;
-  if (row.reason == kOverwritten || measure::IsBad(row.verdict) || row.error == 0 ||
+  if (row.reason == kOverwritten || measure::IsBad(row.verdict) ||
       !IsViewed(state.comparison, row)) {
     return;
   }
   const auto rows = measure::RowsOf(state.comparison, state.comparison.calls[row.call]);
   const bool is_other = std::ranges::any_of(rows, [&](const ComparedRow& each) {
     return !measure::IsInput(each) && measure::HasTensors(each) &&
-           !(state.DifferenceOf(each).error <= kHalf);
+           !(state.DifferenceOf(each).error <= measure::kNoiseFactor * state.RoundoffOf(each));
   });
-  if (is_other) (void)IsOfUnwritten(state, row, /*is_known=*/false);
+  if (is_other && IsBeforeReceiver(state.comparison, row)) {
+    (void)IsOfUnwritten(state, row, /*is_known=*/false);
+  }
 }
 
 }  // namespace

@@ -490,6 +490,29 @@ bool IsFirstInputOf(std::span<const std::string_view> names, const Comparison& c
          IsAmong(names, measure::ApiOfCall(call.target_name));
 }
 
+// Whether a tensor is given as the argument `place`, as "0.1" or "tensor".
+bool HasTensorNamed(std::span<const ComparedRow> rows, std::string_view call_name,
+                    std::string_view place) {
+  return std::ranges::any_of(rows, [&](const ComparedRow& each) {
+    if (!measure::HasTensors(each) || !measure::IsInput(each)) return false;
+    const std::string_view name = measure::ShortName(*each.target, call_name);
+    return name.substr(std::min(name.size(), name.find('.') + 1)) == place;
+  });
+}
+
+// Whether the call is communication of which an argument holds something only after it.
+bool Receives(const Comparison& comparison, const ComparedCall& call) {
+  constexpr std::string_view kOutput = "output.";
+  if (!call.paired() || !call.target_name.starts_with("Distributed.")) return false;
+  const auto rows = measure::RowsOf(comparison, call);
+  return std::ranges::any_of(rows, [&](const ComparedRow& row) {
+    if (!measure::HasTensors(row) || measure::IsInput(row)) return false;
+    const std::string_view own = measure::ShortName(*row.target, call.target_name);
+    return own.starts_with(kOutput) &&
+           !HasTensorNamed(rows, call.target_name, own.substr(kOutput.size()));
+  });
+}
+
 // Follows memory that may be unwritten through the calls behind the one of `row`.
 class Memory {
  public:
@@ -527,7 +550,9 @@ class Memory {
     if (is_input && is_of_write && !IsViewedOrWritten(comparison_, row)) {
       return IsOfMemory(row) && !Agrees(row);  // what is written
     }
-    if (IsReceived(row)) return IsOfMemoryOrPart(row) && Agrees(row);
+    if (Receives(comparison_, comparison_.calls[row.call])) {
+      return IsOfMemoryOrPart(row) && Agrees(row);
+    }
     if (!IsOfForm(*row.target, *whole_.target) || !IsOfForm(*row.golden, *whole_.golden)) {
       return false;
     }
@@ -577,21 +602,6 @@ class Memory {
     return is_of(whole_) ||
            std::ranges::any_of(parts_, [&](const ComparedRow* each) { return is_of(*each); });
   }
-  // Whether `row` is an argument of communication that holds something only after it.
-  [[nodiscard]] bool IsReceived(const ComparedRow& row) const {
-    constexpr std::string_view kOutput = "output.";
-    const ComparedCall& call = comparison_.calls[row.call];
-    const std::string_view own = measure::ShortName(*row.target, call.target_name);
-    if (!call.target_name.starts_with("Distributed.") || !own.starts_with(kOutput)) return false;
-    const std::string_view place = own.substr(kOutput.size());
-    const auto rows = measure::RowsOf(comparison_, call);
-    return std::ranges::none_of(rows, [&](const ComparedRow& each) {
-      if (!measure::HasTensors(each) || !measure::IsInput(each)) return false;
-      std::string_view name = measure::ShortName(*each.target, call.target_name);
-      name.remove_prefix(std::min(name.size(), name.find('.') + 1));
-      return name == place;
-    });
-  }
   // Whether the call of `row`, a write into a part, writes into a tensor of this form.
   [[nodiscard]] bool IsOfMemory(const ComparedRow& row) const {
     const auto rows = measure::RowsOf(comparison_, comparison_.calls[row.call]);
@@ -609,6 +619,13 @@ class Memory {
 };
 
 }  // namespace
+
+bool IsBeforeReceiver(const Comparison& comparison, const ComparedRow& row) {
+  constexpr size_t kMostCalls = 16;
+  const auto calls = std::span(comparison.calls).subspan(row.call + 1);
+  return std::ranges::any_of(calls.first(std::min(calls.size(), kMostCalls)),
+                             [&](const ComparedCall& call) { return Receives(comparison, call); });
+}
 
 bool IsViewed(const Comparison& comparison, const ComparedRow& row) {
   return IsFirstInputOf(kViews, comparison, row);

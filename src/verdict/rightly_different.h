@@ -73,9 +73,13 @@ bool IsOverwritten(const ComparedRow& row, std::string_view name,
 //   agrees and comes from no recorded call (`is_known` tells by golden's item whether it was met
 //   before), or is what a write in place returned;
 // - or what is written into it differs: then that is judged;
-// - or a communication receives into it what agrees: FSDP gathers into memory that nobody wrote.
+// - or a communication that receives into it, or a part of it, holds a tensor of the type and shape
+//   of the memory or of what is viewed, which agrees: FSDP gathers into memory that nobody wrote.
 bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_of_unwritten,
                  const std::function<bool(const Item& golden)>& is_known);
+
+// Whether one of the next 16 calls is communication that receives a tensor.
+bool IsBeforeReceiver(const Comparison& comparison, const ComparedRow& row);
 
 // Whether the paired forward call of `row` takes a view of it; and the same, or writes into a part
 // of it.
