@@ -294,7 +294,16 @@ Result<CompareMode> ModeOf(const PairingSide& target, const PairingSide& golden,
                                            "with the same summary_mode.",
                                            without.run.dump_json_path()));
   }
-  return target_digests && golden_digests ? CompareMode::kDigest : CompareMode::kStatistics;
+  if (!target_digests || !golden_digests) return CompareMode::kStatistics;
+  const std::string_view one = match::FirstDigest(target.calls),
+                         other = match::FirstDigest(golden.calls);
+  if (!match::AreOfOneForm(one, other)) {
+    return TaskError(target.run,
+                     fmt::format("holds digests as {}, {} as {}. Record both sides with the same "
+                                 "summary_mode.",
+                                 one, golden.run.dump_json_path(), other));
+  }
+  return CompareMode::kDigest;
 }
 
 namespace {

@@ -298,6 +298,8 @@ def test_the_rule_against_upstream(tmp_path: Path) -> None:
     ({"operators": ["mm"]}, "operators: needed with dump="),
     ({"output": "x", "dump": "list"}, "operators: needed with dump="),
     ({"device": "abacus"}, "device: 'abacus' is unknown"),
+    ({"device": "meta"}, "device: 'meta' computes no values"),
+    ({"device": "xpu"}, "device: 'xpu' is not to be had here"),
     ({"tag": "a/b"}, "tag: 'a/b'"),
     ({"workers": -1}, "workers: -1"),
     ({"workers": "two"}, "workers: 'two'"),
@@ -330,6 +332,56 @@ def test_what_cannot_be_checked_is_no_pass_and_never_raises() -> None:
     assert nothing.answer.startswith("nothing checked") and not nothing.ok
     with pytest.raises(RuntimeError, match="was used already"):
         nothing.__enter__()
+
+
+def test_zeros_without_memory_are_not_checked() -> None:
+    zeros = torch._efficientzerotensor((3,))  # what forward-mode derivatives are made of
+    with plumbline.check_operators(device="cpu") as check:
+        zeros * 2
+        torch.func.jvp(lambda x: x / x.sum(), (torch.ones(3),), (torch.ones(3),))
+    assert any("without memory" in reason for reason in check.reasons) and not check.failed
+
+
+def test_numbers_and_vectors_that_differ_rightly_are_not_judged() -> None:
+    with plumbline.check_operators(device="cpu") as check:
+        assert (torch.full((4,), 0.3) == 0.3).all() and (torch.full((4,), 0.5) == 0.5).all()
+        torch.linalg.eigh(torch.eye(3) + torch.ones(3, 3))
+    assert not check.failed and "with any sign" in str(check.reasons), check.reasons
+    assert "rounds decides" in str(check.reasons)
+    assert check.counts["passed"] >= 1, "0.5 is the same number in float32"
+
+
+FORKING = """
+import os, sys, torch, plumbline
+with plumbline.check_operators(sys.argv[1], device="cpu", workers=int(sys.argv[2])) as check:
+    torch.ones(4) @ torch.ones(4)
+    child = os.fork()
+    if child == 0:
+        for _ in range(50): torch.ones(4) @ torch.ones(4)
+        os._exit(check._mode.left_alone == 0)
+    assert os.waitpid(child, 0)[1] == 0
+    torch.ones(4) @ torch.ones(4)
+if os.fork() == 0: sys.exit(0)  # its objects go
+os.wait()
+print(check.counts["passed"], len(open(check.files[0]).readlines()))
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_forked_processes_go_on_unchecked(tmp_path: Path, workers: int) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING, tmp_path, str(workers)], text=True,
+                          capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2 3", done.stdout
+
+
+def test_a_closed_output_is_no_error_of_the_program(tmp_path: Path) -> None:
+    code = ("import sys, torch, plumbline\nsys.stdout.close()\n"
+            "with plumbline.check_operators(device='cpu'): torch.ones(4) @ torch.ones(4)\n"
+            "open(sys.argv[1], 'w').close()")
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "through"], text=True,
+                          capture_output=True, check=False, timeout=60)
+    assert (tmp_path / "through").exists(), done.stderr
 
 
 def test_an_exception_of_the_program_goes_through() -> None:

@@ -42,14 +42,15 @@ class Net(nn.Module):
 FORMS = {"loop": {"foreach": False, "fused": False}, "foreach": {"foreach": True},
          "fused": {"fused": True}}
 
-def train(form, kind="AdamW", fault=None, lr=1e-3, frozen=None):
+def train(form, kind="AdamW", fault=None, lr=1e-3, frozen=None, first=0):
     torch.manual_seed(0)
     net = Net()
     optimizer = getattr(torch.optim, kind)(net.parameters(), lr=lr, **FORMS[form])
     x, y = torch.randn(16, 12), torch.randint(0, 6, (16,))
-    debugger.start(net)
     with Changed(*(fault or ("", 0, 0))):
         for step in range(2):
+            if step == first:
+                debugger.start(net)
             optimizer.zero_grad()
             nn.functional.cross_entropy(net(x), y).backward()
             if frozen and step == 1:
@@ -69,8 +70,11 @@ FAULTS = [{"form": "fused", "fault": ["_fused_adamw_", 3, 4]},
           {"form": "foreach", "fault": ["_foreach_lerp_", 0, 4]}]
 SETTING = {"form": "fused", "lr": 1.1e-3}
 FROZEN = {"form": "fused", "frozen": "leave.weight"}
+# The second step alone.
+SECOND = [{"form": "foreach", "first": 1},
+          {"form": "foreach", "first": 1, "frozen": "leave.weight"}]
 VARIANTS = [*({"form": form} for form in FORMS), *({"form": form, "kind": "SGD"} for form in FORMS),
-            *FAULTS, SETTING, FROZEN]
+            *FAULTS, SETTING, FROZEN, *SECOND]
 
 
 @pytest.fixture(scope="module", params=["tensor", "statistics"])
@@ -134,6 +138,9 @@ def test_another_setting_and_a_missing_update_are_named(recorded: Path) -> None:
     assert found["name"] == "Optimizer.enter.weight.0.forward"
     found = compared(recorded, FROZEN, VARIANTS[2])["first_wrong_call"]
     assert found["name"] == "Optimizer.leave.weight.1.forward"
+    for sides in (SECOND, SECOND[::-1]):
+        found = compared(recorded, *sides)["first_wrong_call"]
+        assert found["name"] == "Optimizer.leave.weight.0.forward"
 
 
 # No entry where only the calls that meet the search are recorded, or no level mix.

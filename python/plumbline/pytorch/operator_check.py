@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumbline import _compare, arguments
 
-_MOST_WORKERS = 64
+MOST_WORKERS = 64
 _HALVES = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 # What a CPU is held against: itself in the next precision.
 _SINGLES = {torch.float16: torch.float64, torch.bfloat16: torch.float64,
@@ -29,6 +29,13 @@ _SINGLES = {torch.float16: torch.float64, torch.bfloat16: torch.float64,
 _LIBRARIES = tuple(os.path.dirname(path) + os.sep
                    for path in (torch.__file__, os.path.dirname(os.path.abspath(__file__))))
 _INT64 = range(-(1 << 63), 1 << 63)
+# Operators whose result jumps where a number of another precision lies on the other side.
+_JUMPS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "eq_", "ne_", "lt_", "le_", "gt_", "ge_",
+                    "bucketize", "div", "div_", "floor_divide", "floor_divide_", "fmod", "fmod_",
+                    "hardshrink", "heaviside", "remainder", "remainder_", "searchsorted",
+                    "threshold", "threshold_"))
+# Eigenvectors and singular vectors are right with any sign or phase.
+_UP_TO_SIGNS = frozenset(("_linalg_eigh", "_linalg_svd", "linalg_eig"))
 
 
 class FailedOperator(NamedTuple):
@@ -76,6 +83,8 @@ class OperatorCheck:
 
     def __exit__(self, *error: Any) -> None:
         self._mode.__exit__(*error)
+        if self._mode.is_forked:
+            return  # what is judged and written is the parent's
         facts: Any = self._native.finish(self._mode.left_alone)
         self.answer = facts["answer"]
         self.failed = [FailedOperator(*one) for one in facts["failed"]]
@@ -84,7 +93,7 @@ class OperatorCheck:
         self.directory, self.files = facts["directory"], facts["files"]
         for text in self.warnings:
             _warn(f"check_operators: {text}; rows or arrays are missing")
-        print(f"plumbline: {self.answer}", flush=True)
+        _say(self.answer)
 
     @property
     def ok(self) -> bool:
@@ -111,7 +120,8 @@ def check_operators(
     """Holds every operator that runs on a device inside of `with` against the CPU.
 
     Forward, backward and the optimiser's step may stand in one block. The program computes what it
-    would without: results of the device go on, the CPU gets copies.
+    would without: results of the device go on, the CPU gets copies. Seen is what this thread and
+    its backward passes run; processes that are forked inside of the block run on unchecked.
 
     Args:
         output: directory for the files, made when missing; None writes none.
@@ -137,7 +147,7 @@ def check_operators(
         raise ValueError('operators: needed with dump="list" and only there, such as ["mm"]')
     if not all(part.isalnum() or part in "_-" for part in arguments.text("tag", tag)):
         raise ValueError(f"tag: {tag!r} (expected letters, digits, _ and -)")
-    threads = arguments.count("workers", workers, _MOST_WORKERS)
+    threads = arguments.count("workers", workers, MOST_WORKERS)
     kind = device_under_test(arguments.text("device", device))
     if folder:
         os.makedirs(folder, exist_ok=True)
@@ -155,10 +165,18 @@ def device_under_test(name: str) -> str:
     """The kind of device that "auto", "npu", "cuda:1" mean."""
     if name != "auto":
         try:
-            return torch.device(name).type
+            kind = torch.device(name).type
         except RuntimeError:
             raise ValueError(f"device: {name!r} is unknown (expected auto, npu, cuda, cpu or what "
                              "PyTorch calls it)") from None
+        try:
+            has_values = not torch.empty(0, device=name).is_meta
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            raise ValueError(f"device: {name!r} is not to be had here: "
+                             f"{str(error).strip().partition(chr(10))[0]}") from None
+        if not has_values:
+            raise ValueError(f"device: {name!r} computes no values")
+        return kind
     npu = getattr(torch, "npu", None)
     if npu is not None and npu.is_available():
         return "npu"
@@ -191,8 +209,16 @@ def _warn(text: str) -> None:
     """A warning that stays one, whatever filters say: the program must go on."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        print(f"plumbline: {text}", file=sys.stderr)
+    except Exception:
+        _say(text, sys.stderr)
+
+
+def _say(text: str, to: Any = None) -> None:
+    """A line on standard output, or nothing where that is closed or full."""
+    try:
+        print(f"plumbline: {text}", file=to, flush=True)
+    except (OSError, ValueError):
+        pass
 
 
 class _UncheckedError(Exception):
@@ -216,6 +242,8 @@ class _Plan:
             self.reason = f"an operator of {func.namespace}, which has no benchmark"
         elif torch.Tag.nondeterministic_seeded in func.tags:
             self.reason = "random numbers"
+        elif self.name in _UP_TO_SIGNS:
+            self.reason = "vectors that are right with any sign"
 
     def written_of(self, args: Any, kwargs: Any) -> list[Any]:
         return [args[place] if place < len(args) else kwargs.get(name)
@@ -229,6 +257,15 @@ class _Benchmark:
         self._raised = raised
         self._copies: dict[int, Any] = {}  # an argument that comes twice is one tensor
         self.has_raised = False
+        self._types: set[Any] = set()  # of tensors that were raised
+        self._numbers: list[float] = []
+
+    @property
+    def holds_other_numbers(self) -> bool:
+        """Whether a number stands beside tensors whose type rounds it."""
+        return any(float(torch.tensor(number, dtype=kind)) != number
+                   for kind in self._types if kind.is_floating_point
+                   for number in self._numbers)
 
     def of(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -243,14 +280,18 @@ class _Benchmark:
         if isinstance(value, torch.dtype):
             self.has_raised |= value in self._raised
             return self._raised.get(value, value)
+        if isinstance(value, float):
+            self._numbers.append(value)
         return value
 
     def _tensor(self, tensor: Any) -> Any:
         copy = self._copies.get(id(tensor))
         if copy is None:
-            if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+            if not _has_plain_memory(tensor):
                 raise _UncheckedError("a tensor that is sparse, quantised or without memory")
-            self.has_raised |= tensor.dtype in self._raised
+            if tensor.dtype in self._raised:
+                self.has_raised = True
+                self._types.add(tensor.dtype)
             copy = self._copies[id(tensor)] = tensor.detach().to(
                 device="cpu", dtype=self._raised.get(tensor.dtype, tensor.dtype), copy=True)
         return copy
@@ -270,9 +311,17 @@ class _Operators(TorchDispatchMode):
         self._raised = _SINGLES if device == "cpu" else _HALVES
         self._plans: dict[Any, _Plan | None] = {}
         self._warned: set[str] = set()
+        self._process = os.getpid()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in another process, without the threads that judge."""
+        return os.getpid() != self._process
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.is_forked:
+            return func(*args, **kwargs)
         if any(_has_own_dispatch(kind) for kind in types):
             return NotImplemented  # what it is made of comes by later
         plan = self._plan(func)
@@ -313,6 +362,8 @@ class _Operators(TorchDispatchMode):
             given = benchmark.of(tuple(args)), benchmark.of(kwargs)
             if self._device == "cpu" and not benchmark.has_raised:
                 raise _UncheckedError("the CPU has no higher precision for it")
+            if plan.name in _JUMPS and benchmark.holds_other_numbers:
+                raise _UncheckedError("a number that the type of the tensors rounds decides")
             if plan.name in ("_softmax", "_log_softmax"):
                 given = (*given[0][:2], False), given[1]  # halves are raised already
             inputs = []
@@ -358,14 +409,18 @@ class _Operators(TorchDispatchMode):
 
     def _log(self, plan: _Plan, seconds: float) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        print(f"plumbline: {plan.name}: {seconds * 1e3:.3f} ms, at most {peak} MiB so far",
-              flush=True)
+        _say(f"{plan.name}: {seconds * 1e3:.3f} ms, at most {peak} MiB so far")
 
 
 def _has_own_dispatch(kind: Any) -> bool:
     own = getattr(kind, "__torch_dispatch__", None)
     return own is not None and own is not torch._C._disabled_torch_dispatch_impl and (
         own is not torch.Tensor.__torch_dispatch__)
+
+
+def _has_plain_memory(tensor: Any) -> bool:
+    return not (tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta
+                or tensor._is_zerotensor())
 
 
 def _map(value: Any, change: Any) -> Any:
@@ -400,7 +455,7 @@ def _outputs(result: Any, written: list[Any]) -> list[tuple[str, Any]]:
 def _host(value: Any, copies: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if value.layout != torch.strided or value.is_quantized or value.is_meta:
+    if not _has_plain_memory(value):
         raise _UncheckedError("a result that is sparse, quantised or without memory")
     on_host = value.detach().to(device="cpu", copy=copies)
     return on_host.resolve_conj().resolve_neg().contiguous()

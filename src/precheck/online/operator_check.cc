@@ -1,6 +1,7 @@
 #include "precheck/online/operator_check.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -320,6 +321,7 @@ class OperatorCheck::State {
   }
 
   void Add(OperatorCall call) {
+    if (is_forked()) return;
     std::unique_lock lock(mutex_);
     if (is_closing_) return;
     Job job{next_++, fmt::format("{}_{}", call.op, ++numbers_[call.op]), BytesOf(call), {}};
@@ -337,6 +339,7 @@ class OperatorCheck::State {
   }
 
   OperatorReport Finish() {
+    if (is_forked()) return {};
     {
       const std::scoped_lock lock(mutex_);
       is_closing_ = true;
@@ -351,6 +354,8 @@ class OperatorCheck::State {
     }
     return report_;
   }
+
+  [[nodiscard]] bool is_forked() const { return ::getpid() != process_; }
 
  private:
   struct Job {
@@ -474,6 +479,7 @@ class OperatorCheck::State {
   }
 
   const OperatorCheckOptions options_;
+  const pid_t process_ = ::getpid();
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable has_job_, has_room_;
   std::deque<Job> jobs_;
@@ -489,7 +495,11 @@ class OperatorCheck::State {
 
 OperatorCheck::OperatorCheck(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-OperatorCheck::~OperatorCheck() { (void)Finish(); }
+OperatorCheck::~OperatorCheck() {
+  (void)Finish();
+  // The copy of what threads of another process wait for cannot be destroyed.
+  if (state_->is_forked()) (void)state_.release();
+}
 
 Result<std::unique_ptr<OperatorCheck>> OperatorCheck::Start(const OperatorCheckOptions& options) {
   auto state = std::make_unique<State>(options);

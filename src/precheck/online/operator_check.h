@@ -75,7 +75,8 @@ struct OperatorReport {
 std::string AnswerText(const OperatorReport& report, uint64_t left_alone);
 
 // Thread-safe. A full disk loses rows and arrays, never verdicts: the report has it as a problem.
-// A kill leaves the rows that were written, whole ones.
+// A kill leaves the rows that were written, whole ones. In a forked child nothing is done: the
+// threads and the files are the parent's.
 class OperatorCheck {
  public:
   // Makes the directories and both files with their headers. kInvalidArgument, kNotFound, kIo.

@@ -26,7 +26,7 @@ class PtdbgDispatch:
     """`with PtdbgDispatch(dump_mode="auto", dump_path="/out"):` as plumbline.check_operators().
 
     Forward and backward may stand in one block. `process_num` counts threads that judge beside the
-    program. Without an accelerator, the CPU is held against itself in float64.
+    program, at most 64. Without an accelerator, the CPU is held against itself in float64.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PtdbgDispatch:
         with translated():
             self._check = operator_check.start(
                 os.fspath(dump_path), operator_check.device_under_test("auto"), tag or "",
-                (dump_mode, listed), process_num, debug=debug)
+                (dump_mode, listed), min(process_num, operator_check.MOST_WORKERS), debug=debug)
 
     def __enter__(self) -> PtdbgDispatch:
         self._check.__enter__()
