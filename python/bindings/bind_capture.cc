@@ -167,6 +167,12 @@ void BindWindow(nb::class_<Class>& recorder) {
             return std::string(OutcomeName(outcome));
           },
           nb::arg("rank").none())
+      .def(
+          "use_batch",
+          [](Class& self, nb::handle schedule) { return self.UseBatch(schedule.ptr()); },
+          nb::arg("schedule").none(),
+          "Which rows belong to which request from here on: a dict request -> number of tokens, or "
+          "None. False: the request that is recorded has none.")
       .def("stop",
            [](Class& self) {
              self.ForgetTensors();

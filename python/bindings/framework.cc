@@ -58,6 +58,7 @@ void ReadHooks(PyObject* parts, FrameworkHooks* hooks) {
                     {"read_together", &hooks->read_together},
                     {"reduce_on_device", &hooks->reduce_on_device},
                     {"copy_from_device", &hooks->copy_from_device},
+                    {"part_of", &hooks->part_of},
                     {"mode_depth", &hooks->mode_depth},
                     {"mode_at", &hooks->mode_at},
                     {"pop_mode", &hooks->pop_mode},
@@ -84,9 +85,9 @@ void Release(FrameworkHooks& hooks) {
   const FrameworkNames& names = hooks.names;
   for (PyObject* object :
        {hooks.to_host, hooks.describe_tensor, hooks.read_together, hooks.reduce_on_device,
-        hooks.copy_from_device, hooks.mode_depth, hooks.mode_at, hooks.pop_mode, hooks.push_mode,
-        hooks.parameter_type, hooks.no_override, names.requires_grad, names.grad_node,
-        names.output_number, names.parameters, names.buffers, names.node_id}) {
+        hooks.copy_from_device, hooks.part_of, hooks.mode_depth, hooks.mode_at, hooks.pop_mode,
+        hooks.push_mode, hooks.parameter_type, hooks.no_override, names.requires_grad,
+        names.grad_node, names.output_number, names.parameters, names.buffers, names.node_id}) {
     Py_XDECREF(object);
   }
 }

@@ -55,6 +55,8 @@ struct FrameworkHooks {
   PyObject* reduce_on_device = nullptr;
   // copy_from_device(tensor): the same for Recorder.add_tensor, which brings every element.
   PyObject* copy_from_device = nullptr;
+  // part_of(tensor, slices): the part of a tensor where it is. Null: to_host comes first.
+  PyObject* part_of = nullptr;
   PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
   PyObject* read_together = nullptr;    // read_together(tensors): their values, waited for once
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack

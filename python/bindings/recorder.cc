@@ -78,7 +78,8 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
       hooks_(hooks),
       calls_(std::move(observer), types_.texts.tells_grad, PythonThreads(), *this),
       tensors_(calls_, types_.texts),
-      reader_(types_) {}
+      reader_(types_),
+      cuts_(calls_.config().slices, calls_.config().request_id) {}
 
 Recorder::~Recorder() {
   Release(types_);

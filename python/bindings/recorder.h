@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "call_watch.h"
 #include "capture/call_recorder.h"
 #include "capture/tensor_cache.h"
+#include "capture/tensor_cuts.h"
 #include "capture/tensor_recorder.h"
 #include "frames.h"
 #include "framework_guards.h"
@@ -102,6 +104,9 @@ class Recorder final : public TensorSink,
 
   // The call stack of this thread, told to the journal; none where stacks are not wanted.
   capture::StackInfo UseStack();
+  // From here on tensors hold the tokens of a batch: `schedule`, a dict request -> number of its
+  // tokens, in their order, or None. False: the batch has none of the request that is recorded.
+  bool UseBatch(PyObject* schedule);
   // Forgets tensors seen (values may change unseen from here on) and per-step state.
   void ForgetTensors() { cache_.Clear(); }
   void EndStep();
@@ -151,12 +156,19 @@ class Recorder final : public TensorSink,
   // False if there is none (counted). `with_bytes`: the source should have every element.
   bool Describe(PyObject* tensor, bool with_bytes, Description* out);
   [[nodiscard]] capture::TensorLabels LabelsOf(PyObject* tensor) const;
+  [[nodiscard]] bool IsParameter(PyObject* tensor) const;
   // Has a tensor reduced where it is. False: its values are wanted now; nothing is packed then.
-  bool PackLate(PyObject* tensor, const HostTensor& host, const capture::TensorLabels& labels,
+  bool PackLate(PyObject* tensor, const HostTensor& host, capture::TensorLabels labels,
                 std::string_view path, EntryPacker& out);
+  // The part of a tensor that is recorded, the whole one where its labels tell of another shape.
+  // The labels of a part tell of none.
+  [[nodiscard]] capture::Cut CutOf(std::span<const int64_t> sizes,
+                                   capture::TensorLabels* labels) const;
+  // That part of a tensor on a device; new reference, null if it has to come to the host first.
+  PyObject* PartOnDevice(PyObject* tensor, const capture::Cut& cut) const;
   // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
   // the training itself and its memory tells whether it has changed.
-  bool PackMemory(PyObject* tensor, const capture::TensorLabels& labels, bool may_cache,
+  bool PackMemory(PyObject* tensor, capture::TensorLabels labels, bool may_cache,
                   std::string_view path, EntryPacker& out);
   // Any other tensor, as the framework part describes it: another tensor to read the values from,
   // or type, dtype and shape with absent statistics.
@@ -168,6 +180,8 @@ class Recorder final : public TensorSink,
   capture::CallRecorder calls_;
   capture::TensorRecorder tensors_;
   TensorReader reader_;
+  capture::TensorCuts cuts_;
+  bool warned_of_batch_ = false;
   capture::TensorCache cache_;
   StackTable stacks_;
   PyObject* owner_ = nullptr;             // borrowed: it owns this object

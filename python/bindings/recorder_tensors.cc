@@ -1,10 +1,14 @@
 // The tensor half of the recorder: from a Python tensor to its memory, and to what is known of one
 // whose memory is not its values.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/process/log.h"
 #include "callback.h"
 #include "python_program.h"
 #include "recorder.h"
@@ -12,6 +16,7 @@
 namespace plumbline::python {
 namespace {
 
+using capture::Cut;
 using capture::KeptTensor;
 using capture::Search;
 using capture::Sight;
@@ -39,6 +44,31 @@ Shape ShapeOf(PyObject* sizes) {
     shape.push_back(std::max(size, 0LL));
   }
   return shape;
+}
+
+// From a dict request -> number of tokens. What is wrong with it, or nothing.
+std::string ReadShares(PyObject* schedule, std::vector<capture::BatchShare>* shares) {
+  if (!PyDict_Check(schedule)) {
+    return fmt::format("as {} (expected a dict of request -> number of its tokens)",
+                       Py_TYPE(schedule)->tp_name);
+  }
+  PyObject* request = nullptr;
+  PyObject* tokens = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(schedule, &at, &request, &tokens) != 0;) {
+    if (!PyUnicode_Check(request)) {
+      return fmt::format("with a key of type {} (expected str)", Py_TYPE(request)->tp_name);
+    }
+    const bool is_number = PyLong_Check(tokens) && !PyBool_Check(tokens);
+    const long long count = is_number ? PyLong_AsLongLong(tokens) : 0;
+    DropError();
+    if (count < 1 || count > capture::kMostTokens) {
+      return fmt::format("with {} for request {} (expected its number of tokens, an int of at "
+                         "least 1)",
+                         is_number ? StrOf(tokens) : Py_TYPE(tokens)->tp_name, TextCopyOf(request));
+    }
+    shares->push_back({TextCopyOf(request), count});
+  }
+  return {};
 }
 
 capture::ObjectRef WeakReferenceTo(PyObject* tensor) {
@@ -217,26 +247,91 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   const bool is_plain = IsPlainClass(Py_TYPE(tensor), types_, hooks_);
   const bool is_changed =
       copy == nullptr && kept.version.has_value() && VersionOf(tensor) != kept.version;
+  TensorLabels labels = LabelsOf(tensor);
+  labels.requires_grad = kept.requires_grad;
   HostTensor host;
   if (is_changed && is_plain && reader_.Read(tensor, &host)) {
     // Values of after the call under the name of an input would be worse than none.
     observer().CountLoss("inputs_overwritten", ThisThread().entry_name + ": " + kept.path +
                                                    " was written to during the call; its values "
                                                    "before are not known");
-    const Shape shape(host.sizes.begin(), host.sizes.end());
-    return tensors_.PackWithoutValues({.type = types_.texts.tensor_type,
-                                       .dtype_text = types_.texts.DTypeText(host.dtype),
-                                       .requires_grad = kept.requires_grad,
-                                       .shape = &shape},
-                                      out);
+    const Cut cut = CutOf(host.sizes, &labels);
+    const Shape shape = cut.is_whole ? Shape(host.sizes.begin(), host.sizes.end()) : cut.sizes;
+    labels.dtype_text = types_.texts.DTypeText(host.dtype);
+    labels.shape = &shape;
+    return tensors_.PackWithoutValues(labels, out);
   }
-  const TensorLabels labels{.type = types_.texts.tensor_type, .requires_grad = kept.requires_grad};
   if (is_plain && PackMemory(tensor, labels, /*may_cache=*/false, kept.path, out)) return;
   PackDescribed(tensor, kept.path, out);
 }
 
 TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
-  return {.type = types_.texts.tensor_type, .requires_grad = RequiresGrad(tensor, hooks_.names)};
+  return {.type = types_.texts.tensor_type,
+          .requires_grad = RequiresGrad(tensor, hooks_.names),
+          .is_parameter = IsParameter(tensor)};
+}
+
+bool Recorder::IsParameter(PyObject* tensor) const {
+  auto* const type = reinterpret_cast<PyTypeObject*>(hooks_.parameter_type);
+  return type != nullptr && PyObject_TypeCheck(tensor, type) != 0;
+}
+
+bool Recorder::UseBatch(PyObject* schedule) {
+  ForgetTensors();
+  cuts_.ForgetBatch();
+  if (schedule == Py_None) return true;
+  std::vector<capture::BatchShare> shares;
+  std::string problem = ReadShares(schedule, &shares);
+  if (cuts_.request_id().empty()) {
+    problem = "without request_id in config.json";
+  }
+  if (problem.empty()) {
+    if (cuts_.UseBatch(shares)) return true;
+    LogWarning(fmt::format("start(): request {} has no tokens in scheduled_tokens; step {} is not "
+                           "recorded",
+                           cuts_.request_id(), observer().step()));
+    return false;
+  }
+  if (!warned_of_batch_) {
+    LogWarning(fmt::format("start(): scheduled_tokens has no effect {}. All requests of the batch "
+                           "are recorded",
+                           problem));
+  }
+  warned_of_batch_ = true;
+  return true;
+}
+
+Cut Recorder::CutOf(std::span<const int64_t> sizes, TensorLabels* labels) const {
+  // What a sparse tensor leaves out has no place in its memory.
+  if (labels->shape != nullptr && !std::ranges::equal(*labels->shape, sizes)) return {};
+  Cut cut = cuts_.Of(sizes, /*has_tokens=*/!labels->is_parameter);
+  if (!cut.is_whole) labels->shape = nullptr;
+  return cut;
+}
+
+PyObject* Recorder::PartOnDevice(PyObject* tensor, const Cut& cut) const {
+  if (cut.is_whole) return Py_NewRef(tensor);
+  const auto rank = static_cast<Py_ssize_t>(cut.sizes.size());
+  PyObject* slices = hooks_.part_of == nullptr ? nullptr : PyTuple_New(rank);
+  for (Py_ssize_t i = 0; slices != nullptr && i < rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    PyObject* begin = PyLong_FromLongLong(cut.begins[at]);
+    PyObject* end = PyLong_FromLongLong(cut.begins[at] + cut.sizes[at]);
+    PyObject* slice = PySlice_New(begin, end, nullptr);
+    Py_XDECREF(begin);
+    Py_XDECREF(end);
+    if (slice == nullptr) {
+      Py_CLEAR(slices);
+    } else {
+      PyTuple_SET_ITEM(slices, i, slice);
+    }
+  }
+  PyObject* part = slices == nullptr ? nullptr
+                                     : PyObject_CallFunctionObjArgs(hooks_.part_of, tensor, slices,
+                                                                    nullptr);
+  DropError();
+  Py_XDECREF(slices);
+  return part;
 }
 
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
@@ -256,21 +351,25 @@ void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::str
   if (!PackMemory(tensor, labels, /*may_cache=*/false, path, out)) out.Null();
 }
 
-bool Recorder::PackLate(PyObject* tensor, const HostTensor& host, const TensorLabels& labels,
+bool Recorder::PackLate(PyObject* tensor, const HostTensor& host, TensorLabels labels,
                         std::string_view path, EntryPacker& out) {
   const ThreadState& thread = ThisThread();
   if (labels.implicit_zeros > 0 || !tensors_.TakesLateValues()) return false;
+  const Cut cut = CutOf(host.sizes, &labels);
   PyObject* hook =
       tensors_.WantsEveryElement(thread) ? hooks_.copy_from_device : hooks_.reduce_on_device;
-  PyObject* answer = hook == nullptr ? nullptr : PyObject_CallOneArg(hook, tensor);
+  PyObject* part = hook == nullptr ? nullptr : PartOnDevice(tensor, cut);
+  PyObject* answer = part == nullptr ? nullptr : PyObject_CallOneArg(hook, part);
+  Py_XDECREF(part);
   const bool is_number = answer != nullptr && PyLong_CheckExact(answer) != 0;
   const int64_t number = is_number ? PyLong_AsLongLong(answer) : 0;
   Py_XDECREF(answer);
   DropError();
   if (!is_number) return false;
+  const std::span<const int64_t> sizes = cut.is_whole ? host.sizes : cut.sizes;
   if (number < 0) {
     CountUnreadableTensor("a tensor of work that is captured into a graph");
-    const Shape shape(host.sizes.begin(), host.sizes.end());
+    const Shape shape(sizes.begin(), sizes.end());
     tensors_.PackWithoutValues(
         {.type = labels.type,
          .dtype_text = labels.dtype_text.empty() ? types_.texts.DTypeText(host.dtype)
@@ -282,7 +381,7 @@ bool Recorder::PackLate(PyObject* tensor, const HostTensor& host, const TensorLa
     return true;
   }
   const auto late = static_cast<uint64_t>(number);
-  tensors_.PackLate(thread, {late, host.dtype, host.sizes}, path, labels, out);
+  tensors_.PackLate(thread, {late, host.dtype, sizes}, path, labels, out);
   return true;
 }
 
@@ -294,11 +393,12 @@ bool Recorder::AddLate(uint64_t number, PyObject* host_tensor) {
   return true;
 }
 
-bool Recorder::PackMemory(PyObject* tensor, const TensorLabels& labels, bool may_cache,
+bool Recorder::PackMemory(PyObject* tensor, TensorLabels labels, bool may_cache,
                           std::string_view path, EntryPacker& out) {
   HostTensor host;
   if (!reader_.Read(tensor, &host)) return false;
   if (!host.on_host && PackLate(tensor, host, labels, path, out)) return true;
+  const Cut cut = CutOf(host.sizes, &labels);
   PyObject* copy = nullptr;
   if (!host.on_host || (types_.dtypes == nullptr && IsLazy(tensor, host.dtype))) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
@@ -314,7 +414,7 @@ bool Recorder::PackMemory(PyObject* tensor, const TensorLabels& labels, bool may
       may_cache && copy == nullptr && tensors_.remembers() && hooks_.names.counts_every_write();
   const TensorFacts* known = may_cache ? FindFacts(tensor, host) : nullptr;
   const bool is_new = known == nullptr;
-  const TensorView view = host.view();
+  const TensorView view = cut.Of(host.view());
   // What is known is copied: a large scan gives up the interpreter lock, and other threads use the
   // cache.
   const capture::TensorRecorder::Reading reading =
@@ -360,12 +460,17 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
 
 void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
   Description described;
-  if (!Describe(tensor, tensors_.WantsEveryElement(ThisThread()), &described)) {
+  const bool with_bytes = tensors_.WantsEveryElement(ThisThread()) || !cuts_.are_none();
+  if (!Describe(tensor, with_bytes, &described)) {
     tensors_.PackWithoutValues({.type = types_.texts.tensor_type}, out);
     return;
   }
+  described.labels.is_parameter = IsParameter(tensor);
   std::string problem = described.problem;
   if (described.source == nullptr) {
+    const Cut cut = CutOf(described.shape, &described.labels);
+    if (!cut.is_whole) described.shape = cut.sizes;
+    described.labels.shape = &described.shape;
     tensors_.PackWithoutValues(described.labels, out);
   } else if (!PackMemory(described.source, described.labels, /*may_cache=*/false, path, out)) {
     problem = "a tensor whose memory cannot be read";

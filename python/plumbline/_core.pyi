@@ -68,6 +68,11 @@ class Recorder:
 
     def start(self, rank: int | None) -> str: ...
 
+    def use_batch(self, schedule: object | None) -> bool:
+        """
+        Which rows belong to which request from here on: a dict request -> number of tokens, or None. False: the request that is recorded has none.
+        """
+
     def stop(self) -> None: ...
 
     def step(self) -> None: ...

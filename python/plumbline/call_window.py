@@ -40,6 +40,11 @@ class Window:
         self._warned: set[str] = set()
 
     def start(self, model: Any, tokens: tuple[int, int] | None, rank_id: int | None) -> None: ...
+    def use_batch(self, scheduled_tokens: Any) -> None:
+        """The next `start()` is for a batch of these tokens; None: no more is known."""
+        if scheduled_tokens is not None:
+            self.warn_once(f"start(): scheduled_tokens has no effect {self.without}")
+
     def stop(self) -> None: ...
     def step(self) -> None: ...
     def set_init_step(self, step: int) -> None: ...
@@ -94,6 +99,7 @@ class CallWindow(Window):
             self._custom_ops.register(self._recorder, self._custom_apis)
         self._tokens: TokenWindow | None = None
         self._rank_id: int | None = None
+        self._scheduled_tokens: Any = None
         self._model = model
         self._modules: list[tuple[str, Any]] = []
         self._pid = os.getpid()
@@ -107,8 +113,15 @@ class CallWindow(Window):
             return
         self._rank_id = rank_id
         self._reload()
-        if self._enabled:
+        if not self._enabled:
+            return
+        if self._recorder.use_batch(self._scheduled_tokens):
             self._start(model, tokens)
+        else:
+            self._stop()
+
+    def use_batch(self, scheduled_tokens: Any) -> None:
+        self._scheduled_tokens = scheduled_tokens
 
     def stop(self) -> None:
         if not self._config.enable_dataloader:

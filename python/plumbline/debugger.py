@@ -92,6 +92,7 @@ class DebuggerBase:
         model: Any = None,
         token_range: list[int] | tuple[int, int] | None = None,
         rank_id: int | None = None,
+        scheduled_tokens: dict[str, int] | None = None,
     ) -> None:
         """Opens the window for the current step.
 
@@ -101,6 +102,9 @@ class DebuggerBase:
                 for generation, where each call makes a token. Needs `model`.
             rank_id: takes the place of the rank of the process group, in the directory and for
                 the rank filter.
+            scheduled_tokens: of a batch that holds the tokens of several requests: request ->
+                number of its tokens, in their order. With `request_id` in config.json, whose rows
+                alone are recorded; a step without that request is not recorded.
 
         Raises:
             ValueError: the model is missing or of the wrong type; token_range is not two integers
@@ -111,6 +115,7 @@ class DebuggerBase:
         if rank_id is not None:
             _check_count("start(): rank_id", rank_id)
         with cls._locked() as window:
+            window.use_batch(scheduled_tokens)
             window.start(model, tokens, rank_id)
 
     @classmethod

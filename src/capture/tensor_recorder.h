@@ -42,6 +42,7 @@ struct TensorLabels {
   const Shape* shape = nullptr;                   // null: that of the memory
   uint64_t implicit_zeros = 0;                    // elements that the memory leaves out (sparse)
   std::span<const std::byte> extra_members = {};  // further members, packed
+  bool is_parameter = false;                      // never a tensor of tokens
 };
 
 // Under the program's lock, which it gives up while it reads a large tensor.

@@ -148,9 +148,10 @@ Status ReconcileOnline(Config& config) {
                              LevelName(config.level)));
   }
   const DataMode& mode = config.data_mode;
-  if (!mode.forward || !mode.input || !mode.output || !config.bench_path.empty()) {
+  if (!mode.forward || !mode.input || !mode.output || !config.bench_path.empty() ||
+      !config.slices.empty() || !config.request_id.empty()) {
     return wrong("online_run_ut: what is sent has to be whole calls (expected data_mode [\"all\"] "
-                 "and no bench_path)");
+                 "and no bench_path, slice or request_id)");
   }
   if (online.directory.empty()) {
     // Dots and digits alone: a name would be looked up while the training waits.
@@ -164,6 +165,18 @@ Status ReconcileOnline(Config& config) {
   if (online.skips_backward) config.data_mode.backward = false;
   config.extra_info = false;  // nobody reads stacks there
   return {};
+}
+
+// Values that are saved by name, and operators, are recorded whole.
+void ForgetCuts(Config& config) {
+  const auto warn = [&](std::string_view key) {
+    config.warnings.push_back(fmt::format("{}.{}: has no effect at level {}", TaskName(config.task),
+                                          key, LevelName(config.level)));
+  };
+  if (!config.slices.empty()) warn("slice");
+  if (!config.request_id.empty()) warn("request_id");
+  config.slices.clear();
+  config.request_id.clear();
 }
 
 }  // namespace
@@ -188,6 +201,7 @@ Status Reconcile(Config& config) {
     // Backward calls have a place in construct.json; no part of any call is read.
     config.data_mode = {.forward = false, .backward = true, .input = false, .output = false};
   }
+  if (debug || config.level == Level::kL2) ForgetCuts(config);
   if (debug && !config.tensor_list.empty()) {
     config.warnings.push_back("statistics.tensor_list: has no effect at level debug");
     config.tensor_list.clear();

@@ -88,6 +88,16 @@ struct OnlineConfig {
   friend bool operator==(const OnlineConfig&, const OnlineConfig&) = default;
 };
 
+// One slice of every tensor, taken before it is read; indices count as in Python.
+struct TensorSlice {
+  int64_t dim = 0;
+  std::optional<int64_t> size = std::nullopt;  // only where the dimension has this length
+  int64_t begin = 0;
+  std::optional<int64_t> end = std::nullopt;  // nothing: to the end
+
+  friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
+};
+
 struct Config {
   Task task = Task::kStatistics;
   Level level = Level::kL1;
@@ -126,6 +136,9 @@ struct Config {
   PerturbationConfig perturbation;  // of task free_benchmark
   GradProbeConfig grad_probe;
   OnlineConfig online;
+  // Which part of each tensor is recorded (capture/tensor_cuts.h).
+  std::vector<TensorSlice> slices = {};
+  std::string request_id = {};  // empty: every request
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 

@@ -40,6 +40,48 @@ TEST(Config, KeysInTheSectionOfATaskWithoutOptionsAreNamed) {
   EXPECT_EQ(config->warnings[0], "config.json: structure.scope: unknown key, ignored");
 }
 
+TEST(Config, SlicesAreReadPartByPart) {
+  const auto config = Parse(
+      R"({"dump_path": "d", "statistics": {"request_id": "r-1", "slice": [
+          {"end": -1}, {}, {"dim": 2, "size": 0, "begin": -3, "end": null, "step": 2}]}})");
+  ASSERT_TRUE(config) << config.error().message();
+  const std::vector<TensorSlice> expected = {{.end = -1}, {.dim = 2, .size = 0, .begin = -3}};
+  EXPECT_EQ(config->slices, expected);
+  EXPECT_EQ(config->request_id, "r-1");
+  ASSERT_EQ(config->warnings.size(), 1u);
+  EXPECT_NE(config->warnings[0].find("statistics.slice.step: unknown key"), std::string::npos);
+}
+
+TEST(Config, SlicesThatAreNoneAreErrors) {
+  const auto expect = [](std::string_view slices, const std::vector<std::string>& texts) {
+    const std::string text =
+        fmt::format(R"({{"dump_path": "d", "task": "tensor", "tensor": {{"slice": {}}}}})", slices);
+    ExpectError(Parse(text), ErrorCode::kInvalidArgument, texts);
+  };
+  expect("3", {"tensor.slice: is 3", "a list of objects"});
+  expect("[[0, 1]]", {"tensor.slice: is [0,1]", "every element to be an object"});
+  expect(R"([{"begin": 1.5}])", {"tensor.slice.begin: is 1.5", "an integer"});
+  expect(R"([{"end": true}])", {"tensor.slice.end: is true", "an integer"});
+  expect(R"([{"dim": -1}])", {"tensor.slice.dim: is -1", "at least 0"});
+  expect(R"([{"size": -4}])", {"tensor.slice.size: is -4", "at least 0"});
+  ExpectError(Parse(R"({"dump_path": "d", "statistics": {"request_id": 7}})"),
+              ErrorCode::kInvalidArgument, {"statistics.request_id: is 7", "a string"});
+}
+
+TEST(Config, SlicesHaveNoEffectWhereValuesAreNamed) {
+  for (const char* level : {"debug", "L2"}) {
+    const auto config = Parse(fmt::format(
+        R"({{"dump_path": "d", "level": "{}", "task": "tensor", "tensor": {{"request_id": "r",
+            "list": ["Tensor.add.0.forward"], "slice": [{{"end": 1}}]}}}})",
+        level));
+    ASSERT_TRUE(config) << config.error().message();
+    EXPECT_TRUE(config->slices.empty());
+    EXPECT_EQ(config->request_id, "");
+    ASSERT_EQ(config->warnings.size(), 2u);
+    EXPECT_NE(config->warnings[0].find("tensor.slice: has no effect at level"), std::string::npos);
+  }
+}
+
 TEST(Config, DefaultsApplyToAbsentAndNullFields) {
   for (const char* text :
        {R"({"dump_path": "out"})",

@@ -405,8 +405,50 @@ Status SetGradStep(std::string_view field, const Json& value, Config& config) {
   return {};
 }
 
-Status Ignore(std::string_view field, const Json&, Config& config) {
-  config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+namespace {
+
+constexpr std::string_view kSliceParts[] = {"dim", "size", "begin", "end"};
+
+// False: there is no such part.
+bool PutSlicePart(std::string_view key, int64_t number, TensorSlice* slice) {
+  if (key == "dim") {
+    slice->dim = number;
+  } else if (key == "size") {
+    slice->size = number;
+  } else if (key == "begin") {
+    slice->begin = number;
+  } else if (key == "end") {
+    slice->end = number;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status SetSlices(std::string_view field, const Json& value, Config& config) {
+  const Json::List* const list = value.AsList();
+  if (list == nullptr) return Invalid(field, value, "a list of objects { ... }");
+  for (const Json& item : *list) {
+    if (!item.is_object()) return Invalid(field, item, "every element to be an object { ... }");
+    TensorSlice slice;
+    bool is_empty = true;
+    for (const json::Member& part : *item.AsMembers()) {
+      if (part.value.is_null()) continue;
+      const std::string at = fmt::format("{}.{}", field, part.key);
+      const std::optional<int64_t> number = part.value.AsInteger();
+      const bool is_length = part.key == "dim" || part.key == "size";
+      if (!number) return Invalid(at, part.value, "an integer");
+      if (is_length && *number < 0) return Invalid(at, part.value, "an integer of at least 0");
+      if (!PutSlicePart(part.key, *number, &slice)) {
+        config.warnings.push_back(UnknownKeyWarning(field, part.key, kSliceParts));
+        continue;
+      }
+      is_empty = false;
+    }
+    if (!is_empty) config.slices.push_back(slice);
+  }
   return {};
 }
 
@@ -436,8 +478,6 @@ constexpr std::pair<Sections, std::string_view> kNames[] = {
     {kGradient, "grad_probe"},
 };
 
-constexpr std::string_view kNoEffectYet =
-    "known from later releases; no effect yet, with a warning";
 constexpr std::string_view kStaticGraphs = "for static graphs; accepted without effect";
 
 // Columns: sections, key, setter, type, default, meaning. docs/reference/config.md is written from
@@ -514,8 +554,13 @@ constexpr Option kOptions[] = {
     {kTensor, "diff_nums", Assign<&Config::hit_limit, AsLimit>, "integer", "1",
      "with `bench_path`: recording ends after that many differing calls; -1: never. 0 and other "
      "values are errors"},
-    {kRecording, "slice", Ignore, "any", "none", kNoEffectYet},
-    {kRecording, "request_id", Ignore, "any", "none", kNoEffectYet},
+    {kRecording, "slice", SetSlices, "list of objects", "`[]`",
+     "which part of every tensor is recorded: `dim` (0), `begin` (0) and `end` (the end) as in "
+     "Python, and `size`: only where the dimension has that length. Later elements for the same "
+     "dimension win. Levels `L0`, `L1` and `mix`; at others no effect, with a warning"},
+    {kRecording, "request_id", Assign<&Config::request_id, AsString>, "string", "none (all)",
+     "the one request that is recorded of batches that hold [the tokens of "
+     "several](../how-to/inference.md), which `start(scheduled_tokens=...)` tells. The same levels"},
     {kTensor, "file_format", CheckFileFormat, "string", "`npy`",
      "checked; PyTorch tensors are `.pt` files whatever it says"},
     {kTensor, "online_run_ut", AssignIn<kOnline, &OnlineConfig::is_on, AsBool>, "bool", "false",

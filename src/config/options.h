@@ -88,14 +88,13 @@ Setter SetBenchPath;
 Setter SetGradLevel;
 Setter SetGradBounds;
 Setter SetGradStep;
+Setter SetSlices;
 
 // Checked, and without effect on what is recorded.
 Setter CheckFileFormat;
 Setter CheckOnline;
 Setter CheckPrecision;
 Setter CheckMode;
-// Any value, with a warning that it has no effect.
-Setter Ignore;
 // Any value, silently.
 Setter Accept;
 

@@ -24,6 +24,7 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.flo
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16,
             torch.uint32, torch.uint64)
 COMPLEX = (torch.complex64, torch.complex128)
+SLICES = [{"dim": 1, "begin": 1, "end": -1}, {"size": 16, "begin": 3}]
 
 
 def counters() -> dict[str, int]:
@@ -74,7 +75,8 @@ def files_of(folder: str, step: int) -> dict[str, bytes]:
     ("statistics", {}, 2), ("statistics", {"summary_mode": "digest"}, 2),
     ("tensor", {"summary_mode": "digest"}, None), ("statistics", {"summary_mode": "md5"}, None),
     ("statistics", {"summary_mode": "xor"}, None), ("tensor", {}, None),
-    ("tensor", {"summary_mode": "md5"}, None)])
+    ("tensor", {"summary_mode": "md5"}, None),
+    ("statistics", {"slice": SLICES}, 2), ("tensor", {"slice": SLICES}, None)])
 @on_device
 def test_a_training_is_recorded_without_a_wait(
     task: str, options: dict[str, Any], copies: int | None

@@ -20,6 +20,7 @@ WITH_ALL = Path(__file__).parents[2] / "build" / "optional" / "bin" / "python"
 PACKAGES = {"record_trainer": "accelerate", "record_trainer_without_callback": "accelerate",
             "record_accelerate": "accelerate", "record_lightning": "lightning",
             "record_generate": "transformers", "record_lora": "peft",
+            "record_continuous_batching": "transformers",
             "record_quantized": "torchao"}
 # How each runs: level, and whether the fourth softmax goes wrong below what is recorded.
 RUNS = {"without": ("mix", False), "with": ("mix", False), "again": ("mix", False),
@@ -45,7 +46,7 @@ class Changed(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             result = func(*args, **(kwargs or {}))
-            if func.overloadpacket.__name__ == "_softmax":
+            if func.overloadpacket.__name__ in ("_softmax", "softmax"):  # softmax: in inference
                 self.uses += 1
                 if self.uses == 4:
                     result.mul_(1.05)
@@ -166,6 +167,21 @@ def test_generation_records_the_tokens_of_the_range(ran: Path) -> None:
     assert [e["input_args"][0]["shape"] for e in layers] == [[1, 1, 16]] * 3
     assert not [n for n in data if "backward" in n]
     assert any(n.startswith("Functional.linear.") for n in data)
+
+
+def test_one_request_of_the_batches_is_recorded(ran: Path) -> None:
+    directory = ran / "record_continuous_batching"
+    recorded, plain = results_of(directory)
+    assert recorded == plain
+    # The request is in batches 1 to 3: with its prompt, then with a token each.
+    assert sorted(path.name for path in (directory / "out").iterdir()) == ["step1", "step2",
+                                                                         "step3"]
+    for step, tokens in ((1, 3), (2, 1), (3, 1)):
+        data = entries(directory / "out", step)
+        layers = [e for n, e in data.items() if ".LlamaDecoderLayer.forward." in n]
+        assert [e["output"][0]["shape"] for e in layers] == [[1, tokens, 16]] * 2
+        weights = [e["output"][0]["shape"][0] for n, e in data.items() if ".softmax." in n]
+        assert weights == [tokens] * 2
 
 
 def wrong_calls(target: Path, golden: Path) -> list[str]:

@@ -21,7 +21,7 @@ from plumbline.pytorch.gradients import ParameterGradients
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.perturbation import TorchRuns
-from plumbline.pytorch.values import describe, describe_tensor, read_together, to_host
+from plumbline.pytorch.values import describe, describe_tensor, part_of, read_together, to_host
 from plumbline.random_calls import seed_process
 
 # What the libraries of an NPU read besides: fixed order of sums in communication and products.
@@ -71,6 +71,7 @@ class TorchAdapter(HookedAdapter):
             "read_together": read_together,
             "reduce_on_device": self._late.reduce,
             "copy_from_device": self._late.copy,
+            "part_of": part_of,
             "mode_depth": torch._C._len_torch_function_stack,
             "mode_at": torch._C._get_function_stack_at,
             "pop_mode": torch._C._pop_torch_function_stack,

@@ -32,6 +32,13 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().cpu().resolve_conj().resolve_neg()
 
 
+def part_of(tensor: torch.Tensor, slices: tuple[slice, ...]) -> torch.Tensor:
+    """That part of it, where it is."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), \
+            torch._C._DisableFuncTorch(), torch.no_grad():
+        return tensor.detach()[slices]
+
+
 def read_together(tensors: list[torch.Tensor]) -> list[Any]:
     """Their values as Python has them; waits once for each device and type."""
     groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
