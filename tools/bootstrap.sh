@@ -14,7 +14,7 @@
 #   python-native  the three at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
-#   optional   build/optional: Triton and TorchAO, for one test each
+#   optional   build/optional: Triton, TorchAO, diffusers and timm, for one test each
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -253,7 +253,8 @@ make_mindspore() {
 }
 
 make_optional() {
-  make_beside optional build/optional requirements/optional.txt 'import triton, torch'
+  make_beside optional build/optional requirements/optional.txt \
+    'import triton, torch, diffusers, timm'
 }
 
 # Its program knows itself what is stale: tests call it too.

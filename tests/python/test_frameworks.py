@@ -14,15 +14,17 @@ import pytest
 from recording import PLUMB
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# .venv and TorchAO (tools/bootstrap.sh optional).
+# .venv, TorchAO, diffusers and timm (tools/bootstrap.sh optional).
 WITH_ALL = Path(__file__).parents[2] / "build" / "optional" / "bin" / "python"
 # Of each example: what it needs.
 PACKAGES = {"record_trainer": "accelerate", "record_trainer_without_callback": "accelerate",
             "record_accelerate": "accelerate", "record_lightning": "lightning",
             "record_generate": "transformers", "record_lora": "peft",
             "record_continuous_batching": "transformers",
-            "record_quantized": "torchao"}
-# How each runs: level, and whether the fourth softmax goes wrong below what is recorded.
+            "record_quantized": "torchao", "record_diffusers": "diffusers",
+            "record_timm": "timm"}
+# How each runs: level, and whether the fourth softmax, or attention in one call, goes wrong below
+# what is recorded.
 RUNS = {"without": ("mix", False), "with": ("mix", False), "again": ("mix", False),
         "L0": ("L0", False), "L1": ("L1", False), "fault": ("mix", True)}
 OUTPUTS = {name: "out" if name == "with" else f"out_{name}" for name in RUNS}
@@ -33,7 +35,7 @@ OUTPUTS = {name: "out" if name == "with" else f"out_{name}" for name in RUNS}
 _RUNNER = """
 import gc, importlib, os, runpy, sys
 for name in ("transformers.models.llama", "accelerate", "lightning", "peft",
-             "torchao.quantization"):
+             "torchao.quantization", "diffusers", "timm"):
     try:
         importlib.import_module(name)
     except ImportError:
@@ -43,13 +45,15 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 class Changed(TorchDispatchMode):
     uses = 0
+    # softmax: in inference mode
+    wrong = ("_softmax", "softmax", "_scaled_dot_product_flash_attention_for_cpu")
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             result = func(*args, **(kwargs or {}))
-            if func.overloadpacket.__name__ in ("_softmax", "softmax"):  # softmax: in inference
+            if func.overloadpacket.__name__ in self.wrong:
                 self.uses += 1
                 if self.uses == 4:
-                    result.mul_(1.05)
+                    (result[0] if isinstance(result, tuple) else result).mul_(1.05)
             return result
 
 def at_level(level):
@@ -79,8 +83,8 @@ for at in range(0, len(words), 6):
 
 
 def is_there(package: str) -> bool:
-    if package == "torchao":
-        return WITH_ALL.is_file()
+    if package in ("torchao", "diffusers", "timm"):
+        return any(WITH_ALL.parents[1].glob(f"lib/*/site-packages/{package}"))
     return importlib.util.find_spec(package) is not None
 
 
@@ -209,7 +213,40 @@ def test_every_level_loses_nothing_and_a_fault_is_named(ran: Path, example: str)
     assert wrong_calls(directory / "out_again", directory / "out") == []
     results_of(directory, ("fault",))
     named = wrong_calls(directory / "out_fault", directory / "out")[0]
-    assert named.startswith("Functional.softmax.") and named.endswith(".forward")
+    in_one_call = example in ("record_diffusers", "record_timm")
+    wrong = "scaled_dot_product_attention" if in_one_call else "softmax"
+    assert named.startswith(f"Functional.{wrong}.") and named.endswith(".forward")
+
+
+def test_training_and_sampling_of_a_unet_are_recorded(ran: Path) -> None:
+    needs("diffusers")
+    directory = ran / "record_diffusers"
+    recorded, plain = results_of(directory)
+    assert recorded == plain
+    # Two steps of training, two of sampling.
+    for step in range(4):
+        data = entries(directory / "out", step)
+        assert data["Module.conv_out.Conv2d.forward.0"]["output"][0]["shape"][1:] == [3, 8, 8]
+        calls = [n for n in data if n.startswith("Functional.scaled_dot_product_attention.")]
+        backward = [n for n in calls if n.endswith(".backward")]
+        optimizer = [n for n in data if n.startswith("Optimizer.")]
+        assert len(calls) - len(backward) == 4
+        assert (len(backward), bool(optimizer)) == ((4, True) if step < 2 else (0, False))
+
+
+def test_training_of_a_vision_transformer_is_recorded(ran: Path) -> None:
+    needs("timm")
+    directory = ran / "record_timm"
+    recorded, plain = results_of(directory)
+    assert recorded == plain
+    for step in range(2):
+        data = entries(directory / "out", step)
+        # 16 patches and the token of the class.
+        for direction, part in (("forward", "output"), ("backward", "input")):
+            block = data[f"Module.blocks.1.Block.{direction}.0"]
+            assert block[part][0]["shape"] == [4, 17, 16]
+        assert "Module.patch_embed.proj.Conv2d.forward.0" in data
+        assert sum(n.startswith("Optimizer.") for n in data) == 32
 
 
 def test_adapters_alone_are_updated(ran: Path) -> None:
