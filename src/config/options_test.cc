@@ -63,7 +63,7 @@ TEST(Options, TheStatedDefaultIsTheOneThatAnAbsentKeyHas) {
 }
 
 TEST(Options, DefaultsInWordsAreTheKnownOnes) {
-  const std::set<std::string_view> words = {"required", "not given", "none",
+  const std::set<std::string_view> words = {"required", "not given", "none", "none (all)",
                                             "1 GiB or 2 % of the file system, whichever is less"};
   for (const Option& option : Options()) {
     if (!DefaultOf(option).is_null()) continue;
@@ -79,6 +79,7 @@ TEST(Options, TheStatedTypeIsTheOnlyOneAccepted) {
       {"integer", {number, true, "1", Json::array()}},
       {"list", {number, true, "0", Json::object()}},
       {"list of numbers", {number, true, Json::array({"1"}), Json::array({true})}},
+      {"list of objects", {number, true, Json::object(), Json::array({1}), Json::array({"dim"})}},
       {"list of strings", {number, true, Json::array({1}), "forward"}},
       {"string or list of strings", {number, true, Json::array({1}), Json::object()}},
       {"list of two strings", {number, true, Json::array({1, 2}), Json::array({"one"})}}};
