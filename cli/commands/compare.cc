@@ -26,6 +26,7 @@
 #include "load/detect.h"
 #include "load/graph_dump.h"
 #include "load/operator_dumps.h"
+#include "load/pair_kind.h"
 #include "load/rank_directories.h"
 #include "load/run_reader.h"
 #include "load/secure_paths.h"
@@ -106,7 +107,7 @@ Status CheckSecure(const CompareArguments& arguments) {
   const CompareOptions& options = arguments.options;
   for (const std::string& path :
        {arguments.target_path, arguments.golden_path, options.noise_path, options.stack_path,
-        arguments.request_path, arguments.module_map}) {
+        options.postprocess_path, arguments.request_path, arguments.module_map}) {
     if (!path.empty()) PL_TRY(load::CheckSecureInput(path));
   }
   const MappingFiles& mappings = options.mappings;
@@ -238,8 +239,24 @@ Status CheckRecordings(const CompareArguments& arguments) {
   return {};
 }
 
+// --postprocess is about tensors of recorded calls.
+Status CheckPostprocess(const CompareArguments& arguments) {
+  if (arguments.options.postprocess_path.empty()) return {};
+  if (arguments.consistent_check) {
+    return Error(ErrorCode::kInvalidArgument, "--postprocess: not with --consistent_check");
+  }
+  const load::PairKind kind = load::KindOfPair(arguments.target_path, arguments.golden_path, false);
+  const bool has_calls = kind == load::PairKind::kRecording || kind == load::PairKind::kRanks;
+  if (has_calls && !load::IsGraphDump(arguments.target_path)) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("--postprocess: {} and {} hold no recorded calls (expected two dump.json, "
+                           "or directories with them)",
+                           arguments.target_path, arguments.golden_path));
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(CompareArguments& arguments) {
+  PL_TRY(CheckPostprocess(arguments));
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
   if (arguments.mode == "atb" ||
       (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {

@@ -53,6 +53,11 @@ void AddPairingOptions(CLI::App& command, CompareOptions& options) {
   AddOptionalFile(command, "--layer_mapping", options.mappings.layer,
                   "YAML: parts of the model; without FILE: by structure alone (also -lm)");
   command
+      .add_option("--postprocess", options.postprocess_path,
+                  "YAML: tensors that are multiplied by a matrix before they are compared; and rows "
+                  "of results that grouped operators leave unwritten become zeros")
+      ->type_name("FILE");
+  command
       .add_option_function<std::string>(
           "--schema",
           [&options](const std::string& schema) { options.newest_csv = schema == "newest"; },

@@ -64,7 +64,7 @@ constexpr OptionRule kCompareNew[] = {
     {"-ofs", "--onnx_fusion_switch", Takes::kValue, Effect::kRefuse, "", ""},
     {"", "--consistent_check", Takes::kNothing, Effect::kPass, "--consistent_check", ""},
     {"", "--backend", Takes::kValue, Effect::kPass, "--backend", ""},
-    {"", "--config", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--config", Takes::kValue, Effect::kPass, "--postprocess", ""},
 };
 
 constexpr OptionRule kCompareDumps[] = {

@@ -48,6 +48,9 @@ struct CompareOptions {
   // A third run that is known to be right (a repetition, another thread count, a higher precision);
   // as far as it is from golden the target may be too. Empty: the model of noise alone.
   std::string noise_path;
+  // Says which tensors are changed before they are compared (docs/reference/compare-postprocess.md).
+  // Empty: none are.
+  std::string postprocess_path;
   // Called from one thread at a time with the share of the work done (0 to 1); may be empty.
   std::function<void(double done_ratio)> on_progress;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "compare/compared_rows.h"
 #include "compare/graph_values.h"
 #include "compare/pair_calls.h"
+#include "compare/postprocess.h"
 #include "compare/tensor_pass.h"
 #include "explain/answer_text.h"
 #include "explain/cause_of_call.h"
@@ -281,7 +283,20 @@ struct compare::RunPair::Impl {
     LendShapes(target.calls, golden.calls);
   }
 
+  // Before anything is paired: a product may have another shape.
+  Status ChangeTensors() {
+    if (options.postprocess_path.empty()) return {};
+    PL_TRY_ASSIGN(compare::PostprocessRules rules,
+                  compare::ReadPostprocess(options.postprocess_path));
+    std::vector<std::string>& warnings = comparison.warnings;
+    std::ranges::move(rules.warnings, std::back_inserter(warnings));
+    compare::Postprocess(rules, target.run, true, target.calls, warnings);
+    compare::Postprocess(rules, golden.run, false, golden.calls, warnings);
+    return {};
+  }
+
   Status Pair() {
+    PL_TRY(ChangeTensors());
     const std::string& mapping = options.mappings.data;
     PL_TRY_ASSIGN(comparison.mode, compare::ModeOf({target.run, target.calls},
                                                    {golden.run, golden.calls}, !mapping.empty()));
@@ -309,6 +324,7 @@ struct compare::RunPair::Impl {
     if (comparison.mode == CompareMode::kTensor) {
       compare::MeasureFiles(target.run, golden.run, options, comparison);
     }
+    if (!options.postprocess_path.empty()) compare::NotePostprocessed(comparison);
     digest_bases_differ =
         comparison.mode == CompareMode::kDigest &&
         target.run.header().digests_own_bytes != golden.run.header().digests_own_bytes &&

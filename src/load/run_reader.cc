@@ -22,6 +22,7 @@
 #include "load/graph_dump.h"
 #include "load/name_mapping.h"
 #include "load/operator_dumps.h"
+#include "load/processed_tensor.h"
 #include "plumbline/run.h"
 #include "record/run_files.h"
 
@@ -33,6 +34,10 @@ using PathOf = std::function<std::string(const std::string&)>;
 
 Result<TensorFile> OpenNamed(const PathOf& path_of, const std::string& data_name,
                              torch_pt::DataCheck check) {
+  if (const auto processed = ParseProcessedName(data_name)) {
+    PL_TRY_ASSIGN(const TensorFile file, OpenNamed(path_of, processed->file, check));
+    return Process(file.view(), processed->steps);
+  }
   if (const auto derived = ParseDerivedName(data_name)) {
     return MakeDerivedTensor(*derived, [&](const std::string& file) -> Result<TensorFile> {
       if (ParseDerivedName(file)) return Error(ErrorCode::kInvalidArgument, file);

@@ -9,6 +9,7 @@
 
 #include "base/memory/digest.h"
 #include "base/text/number_text.h"
+#include "load/processed_tensor.h"
 
 namespace plumbline::match {
 
@@ -256,7 +257,9 @@ class Walker {
       item.digest = *tensor.digest;
       item.has_recorded_digest = true;
     }
-    if (tensor.data_name && !tensor.data_name->empty() && *tensor.data_name != "-1") {
+    // A name that stands for what is made of a file, and names other files, is plumbline's alone.
+    const bool is_file = tensor.data_name && !load::ParseProcessedName(*tensor.data_name);
+    if (is_file && !tensor.data_name->empty() && *tensor.data_name != "-1") {
       item.data_name = *tensor.data_name;
       // The row is named after its file: keyword tensors are "kwargs" there and "input" elsewhere.
       if (named_by_files_) item.name = item.data_name.substr(0, item.data_name.rfind('.'));

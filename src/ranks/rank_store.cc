@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/memory/digest.h"
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
+#include "compare/postprocess.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
 #include "plumbline/c_api.h"
@@ -66,6 +68,20 @@ void AppendMapping(std::string_view kind, const std::optional<std::string>& path
   if (!path->empty()) AppendFile(*path, facts);
 }
 
+// The file and the matrices that it names.
+void AppendPostprocess(const std::string& path, std::string& facts) {
+  AppendMapping("postprocess", path, facts);
+  const auto rules = compare::ReadPostprocess(path);
+  if (!rules) return;
+  std::set<std::string> matrices;
+  for (const auto* side : {&rules->target, &rules->golden}) {
+    for (const auto& [name, steps] : side->products) {
+      for (const load::ProcessingStep& step : steps) matrices.insert(step.matrix);
+    }
+  }
+  for (const std::string& matrix : matrices) AppendFile(matrix, facts);
+}
+
 // What decides the content of the result files; a new option belongs here.
 void AppendOptions(const CompareOptions& options, std::string& facts) {
   facts +=
@@ -80,6 +96,7 @@ void AppendOptions(const CompareOptions& options, std::string& facts) {
   AppendMapping("api", mappings.api, facts);
   AppendMapping("cell", mappings.cell, facts);
   AppendMapping("layer", mappings.layer, facts);
+  if (!options.postprocess_path.empty()) AppendPostprocess(options.postprocess_path, facts);
   const std::string& noise = options.noise_path;
   if (noise.empty()) return;
   const bool is_file = KindOf(noise) == PathKind::kFile;

@@ -254,7 +254,7 @@ class CallRules {
   void AddRepairs(size_t i) {
     static constexpr auto kSaid = std::to_array<std::string_view>(
         {"no-bench", "no-target", "unreadable", "structure", "recomputed", "renumbered",
-         "unwrapped", "renamed", "fuzzy", "mapped"});
+         "unwrapped", "renamed", "fuzzy", "mapped", "post-processed"});
     const ComparedRow& row = rows_[i];
     const bool exceptional =
         row.verdict == Verdict::kNotComparable ||

@@ -215,6 +215,13 @@ def wrong_scale_tensor(directory):
     model(directory, task="tensor", scale=1.5)
 
 
+def two_thirds(directory):
+    """A matrix that undoes the scale of 1.5."""
+    os.makedirs(directory)
+    write_pt(os.path.join(directory, "back.pt"),
+             [single(2 / 3) * (i == j) for i in range(3) for j in range(3)], [3, 3])
+
+
 def truncated(directory):
     model(directory)
     path = os.path.join(directory, "dump.json")

@@ -35,7 +35,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def normalised(text, folder):
-    text = text.replace(folder, "{dir}")
+    text = text.replace(folder, "{dir}").replace(folder.replace("/", "%2F"), "{dir}")
     return re.sub(r"_\d{14}(_\d+)?\.", "_<time>.", text)
 
 

@@ -12,6 +12,7 @@
 #include "formats/array/safetensors.h"
 #include "formats/pytorch/torch_archive.h"
 #include "load/derived_tensor.h"
+#include "load/processed_tensor.h"
 #include "load/run_reader.h"
 #include "measure/tensor_metrics.h"
 #include "tensor/block_gather.h"
@@ -94,6 +95,11 @@ Result<std::string> ContentKey(const std::string& path) {
     files.clear();
     for (const std::string& name : derived->files) {
       files.push_back(JoinPath(DirectoryOf(archive), name));
+    }
+  } else if (const auto processed = load::ParseProcessedName(BaseName(archive))) {
+    files = {JoinPath(DirectoryOf(archive), processed->file)};
+    for (const load::ProcessingStep& step : processed->steps) {
+      if (!step.matrix.empty()) files.push_back(step.matrix);
     }
   }
   std::string key = path;
