@@ -22,7 +22,7 @@ namespace {
 
 using load::ProcessingStep;
 using match::CallItems;
-using Kind = ProcessingStep::Kind;
+using StepKind = ProcessingStep::Kind;
 
 constexpr std::string_view kGroupIndex = "group_index";
 constexpr std::string_view kGroupList = "group_list";
@@ -41,20 +41,20 @@ class RulesReader {
     bool has_handlers = false;
     if (!is_empty) {
       // In the order in which upstream applies them.
-      const std::string_view mode = ModeOf(root);
+      const std::string mode = ModeOf(root);
       if (!mode.empty()) {
         if (mode != "right_matmul") {
           return file_.Bad(root["mode"], fmt::format("mode {} (expected right_matmul)", mode));
         }
-        PL_TRY(AddMaps(root, "", Kind::kMultiply));
+        PL_TRY(AddMaps(root, "", StepKind::kMultiply));
       }
       for (const auto& entry : root) {
         if (!Knows(entry.first.Scalar(), !mode.empty())) Ignore(entry.first, "key");
       }
-      PL_TRY(AddMode(root, "right_matmul", {{"", Kind::kMultiply}}));
-      PL_TRY(AddMode(root, "left_matmul", {{"", Kind::kMultiplyLeft}}));
+      PL_TRY(AddMode(root, "right_matmul", {{"", StepKind::kMultiply}}));
+      PL_TRY(AddMode(root, "left_matmul", {{"", StepKind::kMultiplyLeft}}));
       PL_TRY(AddMode(root, "left_right_matmul",
-                     {{"left_", Kind::kMultiplyLeft}, {"right_", Kind::kMultiply}}));
+                     {{"left_", StepKind::kMultiplyLeft}, {"right_", StepKind::kMultiply}}));
       has_handlers = root["compare_handlers"].IsDefined();
       if (has_handlers) PL_TRY(AddHandlers(root["compare_handlers"]));
     }
@@ -66,7 +66,7 @@ class RulesReader {
   }
 
  private:
-  using Parts = std::vector<std::pair<std::string_view, Kind>>;  // prefix of the maps' keys
+  using Parts = std::vector<std::pair<std::string_view, StepKind>>;  // prefix of the maps' keys
   static constexpr std::array<std::string_view, 2> kMaps = {"target_tensor_map",
                                                             "golden_tensor_map"};
 
@@ -104,7 +104,7 @@ class RulesReader {
     return {};
   }
 
-  Status AddMaps(const YAML::Node& node, std::string_view prefix, Kind kind) {
+  Status AddMaps(const YAML::Node& node, std::string_view prefix, StepKind kind) {
     for (size_t side = 0; side < kMaps.size(); ++side) {
       const std::string key = fmt::format("{}{}", prefix, kMaps[side]);
       const YAML::Node map = node[key];
@@ -118,7 +118,7 @@ class RulesReader {
     return {};
   }
 
-  Status AddMatrix(const YAML::Node& matrix, const YAML::Node& names, Kind kind,
+  Status AddMatrix(const YAML::Node& matrix, const YAML::Node& names, StepKind kind,
                    PostprocessSide& side) {
     if (!matrix.IsScalar() || matrix.Scalar().empty()) {
       return file_.Bad(matrix, "expected the path of a matrix");
@@ -299,7 +299,7 @@ std::optional<ProcessingStep> TailOf(const PostprocessSide& side, const Run& run
     const Item* const groups = ArgumentOf(call, argument);
     if (groups == nullptr || !groups->is_tensor || groups->data_name.empty()) continue;
     const Result<int64_t> rows = RowsWritten(run, call, *groups, argument);
-    if (rows) return ProcessingStep{Kind::kKeepRows, *rows, {}};
+    if (rows) return ProcessingStep{StepKind::kKeepRows, *rows, {}};
     warnings.Add(fmt::format("{}: {}", argument, rows.error().message()), call.name.view());
   }
   return std::nullopt;

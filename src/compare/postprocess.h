@@ -35,9 +35,10 @@ struct PostprocessRules {
 // kNotFound, kIo; kCorrupt (not YAML); kInvalidArgument (another form: the message says where).
 Result<PostprocessRules> ReadPostprocess(const std::string& path);
 
-// Gives the items of one side whose tensors are to be changed the name, the shape and the statistics
-// of what becomes of them. A tensor that cannot be changed stays as it is, and a warning says so;
-// so does one about names that no item has. Requires: names of items as Expander makes them.
+// Gives the items of one side whose tensors are to be changed the name, the shape and the
+// statistics of what becomes of them. A tensor that cannot be changed stays as it is, and a warning
+// says so; so does one about names that no item has. Requires: names of items as Expander makes
+// them.
 void Postprocess(const PostprocessRules& rules, const Run& run, bool of_target,
                  std::vector<match::CallItems>& calls, std::vector<std::string>& warnings);
 

@@ -16,7 +16,7 @@
 namespace plumbline::load {
 namespace {
 
-using Kind = ProcessingStep::Kind;
+using StepKind = ProcessingStep::Kind;
 using kernels::kPanelColumns;
 
 constexpr std::string_view kProcessed = "processed;";
@@ -60,8 +60,8 @@ std::optional<ProcessingStep> ParseStep(std::string_view text) {
     if (!text.starts_with(kStepNames[k])) continue;
     text.remove_prefix(kStepNames[k].size());
     ProcessingStep step;
-    step.kind = static_cast<Kind>(k);
-    if (step.kind == Kind::kKeepRows) {
+    step.kind = static_cast<StepKind>(k);
+    if (step.kind == StepKind::kKeepRows) {
       const auto read = std::from_chars(text.data(), text.data() + text.size(), step.rows);
       const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
       return whole && step.rows >= 0 ? std::optional(step) : std::nullopt;
@@ -154,7 +154,7 @@ Result<Elements> Product(const ProcessingStep& step, const Elements& x) {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("{}: a product of complex numbers", step.matrix));
   }
-  const bool from_left = step.kind == Kind::kMultiplyLeft;
+  const bool from_left = step.kind == StepKind::kMultiplyLeft;
   const size_t dimensions = x.shape.size();
   const bool is_vector = dimensions == 1;
   const auto size = [](const Shape& shape, size_t i) { return static_cast<size_t>(shape[i]); };
@@ -192,9 +192,9 @@ Result<Elements> Product(const ProcessingStep& step, const Elements& x) {
 }  // namespace
 
 std::string ProcessingStep::Text() const {
-  if (kind == Kind::kKeepRows) return fmt::format("rows from {} on are set to 0", rows);
+  if (kind == StepKind::kKeepRows) return fmt::format("rows from {} on are set to 0", rows);
   return fmt::format("is multiplied by {} from the {}", matrix,
-                     kind == Kind::kMultiply ? "right" : "left");
+                     kind == StepKind::kMultiply ? "right" : "left");
 }
 
 std::string ProcessedName(std::string_view file, std::span<const ProcessingStep> steps) {
@@ -202,7 +202,7 @@ std::string ProcessedName(std::string_view file, std::span<const ProcessingStep>
   for (const ProcessingStep& step : steps) {
     name += fmt::format(
         ";{}{}", kStepNames[static_cast<size_t>(step.kind)],
-        step.kind == Kind::kKeepRows ? std::to_string(step.rows) : Spelled(step.matrix));
+        step.kind == StepKind::kKeepRows ? std::to_string(step.rows) : Spelled(step.matrix));
   }
   return name;
 }
@@ -230,7 +230,7 @@ std::optional<ProcessedTensor> ParseProcessedName(std::string_view name) {
 Result<TensorFile> Process(const TensorView& view, std::span<const ProcessingStep> steps) {
   Elements x(view);
   for (const ProcessingStep& step : steps) {
-    if (step.kind == Kind::kKeepRows) {
+    if (step.kind == StepKind::kKeepRows) {
       KeepRows(step.rows, x);
       continue;
     }

@@ -15,7 +15,7 @@
 namespace plumbline::load {
 namespace {
 
-using Kind = ProcessingStep::Kind;
+using StepKind = ProcessingStep::Kind;
 
 Tensor Random(DType dtype, const Shape& shape, unsigned seed) {
   std::mt19937 engine(seed);
@@ -56,13 +56,13 @@ class ProcessedTensorTest : public ::testing::Test {
                static_cast<std::streamsize>(view.size_bytes()));
     return path;
   }
-  TestDirectory directory_;
+  testing::TestDirectory directory_;
 };
 
 TEST_F(ProcessedTensorTest, NamesReadBack) {
-  const std::vector<ProcessingStep> steps = {{Kind::kKeepRows, 5, {}},
-                                             {Kind::kMultiplyLeft, 0, "/a b/50%;.npy"},
-                                             {Kind::kMultiply, 0, "/m.pt"}};
+  const std::vector<ProcessingStep> steps = {{StepKind::kKeepRows, 5, {}},
+                                             {StepKind::kMultiplyLeft, 0, "/a b/50%;.npy"},
+                                             {StepKind::kMultiply, 0, "/m.pt"}};
   const std::string name = ProcessedName("x.pt", steps);
   EXPECT_EQ(name.find('/'), std::string::npos);
   const auto read = ParseProcessedName(name);
@@ -70,7 +70,7 @@ TEST_F(ProcessedTensorTest, NamesReadBack) {
   EXPECT_EQ(read->file, "x.pt");
   ASSERT_EQ(read->steps.size(), 3u);
   EXPECT_EQ(read->steps[0].rows, 5);
-  EXPECT_EQ(read->steps[1].kind, Kind::kMultiplyLeft);
+  EXPECT_EQ(read->steps[1].kind, StepKind::kMultiplyLeft);
   EXPECT_EQ(read->steps[1].matrix, "/a b/50%;.npy");
   EXPECT_EQ(read->steps[2].matrix, "/m.pt");
   for (const char* other : {"x.pt", "rows;x.pt", "processed;x.pt;rows=-1", "processed;x.pt;rows=",
@@ -110,8 +110,8 @@ TEST_F(ProcessedTensorTest, ProductsAreTheExactOnesRounded) {
     const Tensor left = Random(each.of_matrix, {7, 35}, 3);
     const auto x_values = ValuesOf(x.view());
     const std::string right_path = Write("r.npy", right), left_path = Write("l.npy", left);
-    const ProcessingStep from_right{Kind::kMultiply, 0, right_path};
-    const ProcessingStep from_left{Kind::kMultiplyLeft, 0, left_path};
+    const ProcessingStep from_right{StepKind::kMultiply, 0, right_path};
+    const ProcessingStep from_left{StepKind::kMultiplyLeft, 0, left_path};
     const auto check = [&](const ProcessingStep& step, const Shape& shape,
                            const std::vector<double>& expected) {
       const Result<TensorFile> made = Process(x.view(), {&step, 1});
@@ -127,8 +127,8 @@ TEST_F(ProcessedTensorTest, ProductsAreTheExactOnesRounded) {
     check(from_right, {2, 35, 11}, ProductOf(x_values, ValuesOf(right.view()), 70, 300, 11));
     std::vector<double> both;
     for (size_t b = 0; b < 2; ++b) {
-      const std::vector<double> part(x_values.begin() + static_cast<std::ptrdiff_t>(b * 10500),
-                                     x_values.begin() + static_cast<std::ptrdiff_t>((b + 1) * 10500));
+      const auto begin = x_values.begin() + static_cast<std::ptrdiff_t>(b * 10500);
+      const std::vector<double> part(begin, begin + 10500);
       const auto product = ProductOf(ValuesOf(left.view()), part, 7, 35, 300);
       both.insert(both.end(), product.begin(), product.end());
     }
@@ -138,8 +138,9 @@ TEST_F(ProcessedTensorTest, ProductsAreTheExactOnesRounded) {
 
 TEST_F(ProcessedTensorTest, VectorsAndEmptyTensorsMultiply) {
   const Tensor vector = Random(DType::kFloat32, {3}, 1), none = Random(DType::kFloat32, {0, 3}, 1);
-  const ProcessingStep right{Kind::kMultiply, 0, Write("r.npy", Random(DType::kFloat32, {3, 2}, 2))};
-  const ProcessingStep left{Kind::kMultiplyLeft, 0,
+  const ProcessingStep right{StepKind::kMultiply, 0,
+                             Write("r.npy", Random(DType::kFloat32, {3, 2}, 2))};
+  const ProcessingStep left{StepKind::kMultiplyLeft, 0,
                             Write("l.npy", Random(DType::kFloat32, {2, 3}, 3))};
   for (const ProcessingStep& step : {right, left}) {
     const auto made = Process(vector.view(), {&step, 1});
@@ -159,7 +160,7 @@ TEST_F(ProcessedTensorTest, TailsBecomeZerosWhateverWasThere) {
   const TensorView view{DType::kFloat64, reinterpret_cast<const std::byte*>(values.data()), shape,
                         strides};
   const auto kept = [&](int64_t rows) {
-    const ProcessingStep step{Kind::kKeepRows, rows, {}};
+    const ProcessingStep step{StepKind::kKeepRows, rows, {}};
     return ValuesOf(Process(view, {&step, 1})->view());
   };
   EXPECT_EQ(kept(1), (std::vector<double>{1, 2, 0, 0, 0, 0}));
@@ -171,7 +172,7 @@ TEST_F(ProcessedTensorTest, WhatDoesNotFitIsNamed) {
   const Tensor x = Random(DType::kFloat32, {2, 3}, 1);
   const std::string path = Write("m.npy", Random(DType::kFloat32, {2, 3}, 2));
   const auto problem = [&](const std::string& matrix) {
-    const ProcessingStep step{Kind::kMultiply, 0, matrix};
+    const ProcessingStep step{StepKind::kMultiply, 0, matrix};
     const auto made = Process(x.view(), {&step, 1});
     return made ? std::string() : made.error().message();
   };
