@@ -60,8 +60,8 @@ void AddPairingOptions(CLI::App& command, CompareOptions& options) {
   command
       .add_option_function<std::string>(
           "--schema",
-          [&options](const std::string& schema) { options.newest_csv = schema == "newest"; },
-          "columns of the csv: 1.2.2 with Verdict and Reason, or those of upstream's newest "
+          [&options](const std::string& schema) { options.newest_columns = schema == "newest"; },
+          "columns of csv and xlsx: 1.2.2 with Verdict and Reason, or those of upstream's newest "
           "release with them")
       ->check(CLI::IsMember({"1.2.2", "newest"}))
       ->default_str("1.2.2");

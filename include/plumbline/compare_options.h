@@ -39,8 +39,8 @@ struct CompareOptions {
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   MappingFiles mappings;
-  // The csv has the columns of the newest upstream release (docs/reference/compare-newest.md).
-  bool newest_csv = false;
+  // csv and xlsx have the columns of upstream's newest release (docs/reference/compare-newest.md).
+  bool newest_columns = false;
   bool show_stack = true;  // column NPU_Stack_Info, when a stack.json is there
   std::string stack_path;  // empty: the stack.json beside the target's dump.json
   bool salvage = false;    // compare the complete records of a truncated dump
@@ -48,7 +48,7 @@ struct CompareOptions {
   // A third run that is known to be right (a repetition, another thread count, a higher precision);
   // as far as it is from golden the target may be too. Empty: the model of noise alone.
   std::string noise_path;
-  // Says which tensors are changed before they are compared (docs/reference/compare-postprocess.md).
+  // Which tensors are changed before they are compared (docs/reference/compare-postprocess.md).
   // Empty: none are.
   std::string postprocess_path;
   // Called from one thread at a time with the share of the work done (0 to 1); may be empty.

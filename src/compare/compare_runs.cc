@@ -516,14 +516,15 @@ constexpr auto kExtensions = [] {
   return extensions;
 }();
 
-Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newest_csv,
+Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newest_columns,
                    const std::string& path) {
   switch (format) {
     case ReportFormat::kXlsx:
-      return report::WriteXlsx(comparison, path);
+      return newest_columns ? report::WriteNewestXlsx(comparison, path)
+                            : report::WriteXlsx(comparison, path);
     case ReportFormat::kCsv:
-      return newest_csv ? report::WriteNewestCsv(comparison, path)
-                        : report::WriteCsv(comparison, path);
+      return newest_columns ? report::WriteNewestCsv(comparison, path)
+                            : report::WriteCsv(comparison, path);
     case ReportFormat::kJson:
       return report::WriteResultJson(comparison, path);
     case ReportFormat::kHtml: {
@@ -591,7 +592,7 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   RunWithThreads(options.threads, [&] {
     ParallelFor(paths.size(), [&](size_t k) {
       statuses[k] = k < reports
-                        ? WriteFormat(comparison, options.formats[k], options.newest_csv, paths[k])
+                        ? WriteFormat(comparison, options.formats[k], options.newest_columns, paths[k])
                         : WriteFileAtomically(paths[k], report::AdviceText(comparison),
                                               /*durable=*/false);
     });
@@ -604,7 +605,7 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   }
   for (size_t k = 0; k < paths.size(); ++k) {
     const bool in_parts =
-        k < reports && options.formats[k] == ReportFormat::kCsv && options.newest_csv;
+        k < reports && options.formats[k] == ReportFormat::kCsv && options.newest_columns;
     if (!in_parts) {
       comparison.files.push_back(std::move(paths[k]));
       continue;

@@ -257,7 +257,7 @@ class RankWork {
 
   // As the release names them whose columns the csv has.
   [[nodiscard]] std::string SuffixOf(const load::RankPair& pair) const {
-    if (options_.compare.newest_csv || options_.of_graphs) return "_" + pair.target->name;
+    if (options_.compare.newest_columns || options_.of_graphs) return "_" + pair.target->name;
     return fmt::format("_{}-{}", pair.target->name, pair.golden->name);
   }
 

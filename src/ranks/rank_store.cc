@@ -86,7 +86,7 @@ void AppendPostprocess(const std::string& path, std::string& facts) {
 void AppendOptions(const CompareOptions& options, std::string& facts) {
   facts +=
       fmt::format("{} {} {} {} {} {}", PLUMBLINE_VERSION, options.write_advice, options.fuzzy_match,
-                  options.show_stack, options.salvage, options.newest_csv);
+                  options.show_stack, options.salvage, options.newest_columns);
   for (const ReportFormat format : options.formats) {
     facts += fmt::format(" {}", ReportFormatName(format));
   }

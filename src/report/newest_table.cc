@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -14,6 +15,7 @@
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
+#include "formats/table/xlsx.h"
 #include "match/expand.h"
 #include "measure/compared_row.h"
 #include "record/recorded_number.h"
@@ -565,6 +567,60 @@ Status WriteNewestCsv(const Comparison& comparison, const std::string& path, siz
     return status;
   }
   return {};
+}
+
+namespace {
+
+// Numbers as such; "12.5%" is a text there too.
+Status WriteNewestCell(std::string_view text, bool may_be_number, xlsx::Writer& writer) {
+  if (!may_be_number) return writer.Text(text);
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  const bool is_number = read.ec == std::errc() && read.ptr == end && std::isfinite(number);
+  if (is_number) return writer.Number(number);
+  if (text.starts_with(' ')) text.remove_prefix(1);  // " inf", for programs that open a csv file
+  return writer.Text(text);
+}
+
+xlsx::Fill FillOfLevel(NewestLevel level) {
+  switch (level) {
+    case NewestLevel::kPass:
+      return xlsx::Fill::kNone;
+    case NewestLevel::kWarning:
+      return xlsx::Fill::kYellow;
+    case NewestLevel::kError:
+      return xlsx::Fill::kRed;
+  }
+  return xlsx::Fill::kNone;
+}
+
+}  // namespace
+
+Status WriteNewestXlsx(const Comparison& comparison, const std::string& path) {
+  if (comparison.of_graphs()) {
+    return WriteXlsx(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
+  }
+  const std::vector<std::string_view> header = NewestHeader(comparison);
+  const auto results = std::ranges::find(header, kResult.front());
+  const auto numbers_end = comparison.mode == CompareMode::kDigest
+                               ? kPrefix.size()
+                               : static_cast<size_t>(results - header.begin());
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
+  PL_TRY(writer.BeginSheet("Sheet1", header));
+  for (const ComparedCall& call : comparison.calls) {
+    const std::vector<NewestResult> of_rows = NewestResultsOf(comparison, call);
+    for (uint32_t i = 0; i < call.row_count; ++i) {
+      const ComparedRow& row = comparison.rows[call.first_row + i];
+      const std::vector<std::string> cells =
+          RowWriter(comparison, row, i == 0).Cells(of_rows[i]);
+      PL_TRY(writer.BeginRow(FillOfLevel(of_rows[i].level)));
+      for (size_t k = 0; k < cells.size(); ++k) {
+        PL_TRY(WriteNewestCell(cells[k], k >= kPrefix.size() && k < numbers_end, writer));
+      }
+    }
+  }
+  return writer.Close();
 }
 
 }  // namespace plumbline::report

@@ -43,7 +43,7 @@ struct NewestMetric {
 };
 std::vector<NewestMetric> NewestMetricsOf(const Comparison& comparison, const ComparedRow& row);
 
-// The csv file with its columns.
+// The csv file and the workbook with its columns.
 
 // Columns of upstream 26.2.0 for the comparison's mode, then `Verdict` and `Reason`.
 std::vector<std::string_view> NewestHeader(const Comparison& comparison);
@@ -59,6 +59,10 @@ std::vector<std::string> NewestCsvPaths(const Comparison& comparison, const std:
 // file appears complete or not at all; when one fails, no other part stays.
 Status WriteNewestCsv(const Comparison& comparison, const std::string& path,
                       size_t most_rows = kNewestCsvRows);
+
+// The same as a workbook, in one sheet as that release has it: metrics, statistics and differences
+// that are finite are numbers, all else texts. Rows that are errors are red, warnings yellow.
+Status WriteNewestXlsx(const Comparison& comparison, const std::string& path);
 
 }  // namespace plumbline::report
 

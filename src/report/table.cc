@@ -140,7 +140,11 @@ Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns
 }
 
 Status WriteXlsx(const Comparison& comparison, const std::string& path) {
-  const std::vector<Column> columns = ColumnsOf(comparison);
+  return WriteXlsx(comparison, ColumnsOf(comparison), path);
+}
+
+Status WriteXlsx(const Comparison& comparison, const std::vector<Column>& columns,
+                 const std::string& path) {
   PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
   PL_TRY(writer.BeginSheet(comparison.of_graphs() ? "Sheet1" : "Sheet", Header(columns)));
   const StackTexts stacks(comparison, &match::ListText);

@@ -67,6 +67,8 @@ Status WriteCsv(const Comparison& comparison, const std::string& path);
 Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns,
                 const std::string& path);
 Status WriteXlsx(const Comparison& comparison, const std::string& path);
+Status WriteXlsx(const Comparison& comparison, const std::vector<Column>& columns,
+                 const std::string& path);
 
 // The cells of one row of a comparison for programs: the columns of the table `rows` of the result
 // database, and of the row columns of the Python package.

@@ -13,7 +13,9 @@ import re
 import sys
 from pathlib import Path
 
+import openpyxl
 import pytest
+import torch
 from conftest import HERE, ROOT, run, upstream_python
 from known_differences import NEWEST_TABLE
 
@@ -30,6 +32,13 @@ PAIRS = {
     "extra_call": ("extra_call", "sound"),
     "odd": ("odd_target", "odd_golden"),
 }
+# With rules for tensors that are changed before they are compared.
+POSTPROCESSED = {"products": ("wrong_scale_tensor", "sound_tensor"),
+                 "grouped": ("grouped_target", "grouped_golden")}
+WORKBOOKS = ("statistics", "md5", "tensor", "odd")
+METRICS = ("Cosine", "EucDist", "MaxAbsErr", "One Thousandth Err Ratio",
+           "Five Thousandths Err Ratio")
+SCALED = "Torch.mul.1.forward.output.0"
 INF, NAN = float("inf"), float("nan")
 
 
@@ -60,9 +69,24 @@ def odd(directory: Path, target: bool) -> None:
     out.write()
 
 
+def grouped(directory: Path, target: bool) -> None:
+    """A grouped product that leaves a row of its result unwritten, with counts of rows."""
+    out = make_dumps.Recording(str(directory), task="tensor")
+    name = "NPU.npu_grouped_matmul.0.forward"
+    out.call(name, [([1.0, 2.0, 3.0, 4.0], [2, 2])],
+             [([1.5, 2.0, 7.0 if target else 0.0, 0.0], [2, 2])])
+    groups = out.tensor([1.0], [1], f"{name}.kwargs.group_list") | {"dtype": "torch.int64"}
+    torch.save(torch.tensor([1]), directory / "dump_tensor_data" / groups["data_name"])
+    out.data[name]["input_kwargs"] = {"group_list": groups,
+                                      "group_list_type": {"type": "int", "value": 1}}
+    out.write()
+
+
 def build(name: str, directory: Path) -> None:
     if name.startswith("odd_"):
         odd(directory, name == "odd_target")
+    elif name.startswith("grouped_"):
+        grouped(directory, name == "grouped_target")
     else:
         getattr(make_dumps, name)(str(directory))
 
@@ -79,12 +103,20 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = upstream_python("26.2.0")
     root = tmp_path_factory.mktemp("newest")
     requests = []
-    for name in sorted({side for pair in PAIRS.values() for side in pair}):
+    make_dumps.two_thirds(str(root / "matrix"))
+    (root / "rules.yaml").write_text(json.dumps({"right_matmul": {"target_tensor_map": {
+        str(root / "matrix" / "back.pt"): [f"{SCALED}.pt"]}}}))
+    pairs = PAIRS | POSTPROCESSED
+    for name in sorted({side for pair in pairs.values() for side in pair}):
         build(name, root / name)
-    for key, (target, golden) in PAIRS.items():
+    cases = [(key, key, []) for key in PAIRS]
+    cases += [(key, f"{key}_xlsx", ["--xlsx"]) for key in WORKBOOKS]
+    cases += [(key, key, ["--config", root / "rules.yaml"]) for key in POSTPROCESSED]
+    for key, out, options in cases:
+        target, golden = pairs[key]
         words = ["compare", "-tp", root / target / "dump.json", "-gp", root / golden / "dump.json",
-                 "-o", root / "out" / key]
-        requests.append({"words": [str(word) for word in words], "log": str(root / key) + ".log"})
+                 "-o", root / "out" / out, *options]
+        requests.append({"words": [str(word) for word in words], "log": str(root / out) + ".log"})
     (root / "requests.json").write_text(json.dumps(requests))
     done = run([python, "-W", "ignore", HERE / "run_upstream_commands.py", root / "requests.json"],
                timeout=300)
@@ -135,3 +167,62 @@ def test_never_a_wrong_pass(theirs: Path, plumb: Path, tmp_path: Path) -> None:
     upstream_results = {row["NPU Name"]: row["Result"] for row in table(theirs / "out" / "odd")}
     assert upstream_results["Torch.sign.0.forward.output.0"] == "pass"
     assert re.search("warning|error", results["Torch.inf.0.forward.output.0"])
+
+
+@pytest.mark.parametrize("key", list(POSTPROCESSED))
+def test_changed_tensors_measure_the_same(key: str, theirs: Path, plumb: Path,
+                                          tmp_path: Path) -> None:
+    target, golden = POSTPROCESSED[key]
+    done = run([plumb, "msprobe", "compare", "-tp", theirs / target / "dump.json", "-gp",
+                theirs / golden / "dump.json", "-o", tmp_path, "--config", theirs / "rules.yaml"],
+               timeout=60)
+    assert done.returncode == 0, done.stderr
+    expected, found = table(theirs / "out" / key), table(tmp_path)
+    assert [row["NPU Name"] for row in found] == [row["NPU Name"] for row in expected]
+    changed = 0
+    for a, b in zip(expected, found, strict=True):
+        changed += "post-processed" in b["Err_message"]
+        for column in METRICS:
+            try:
+                wanted = float(a[column])
+            except ValueError:
+                assert a[column] == b[column], (a["NPU Name"], column)
+                continue
+            # Upstream multiplies in float32.
+            assert float(b[column]) == pytest.approx(wanted, rel=1e-6, abs=3e-7), a["NPU Name"]
+    assert changed == 1
+
+
+def workbook(folder: Path) -> list[tuple[object, ...]]:
+    [path] = folder.glob("compare_result_*.xlsx")
+    sheet = openpyxl.load_workbook(path)["Sheet1"]
+    return list(sheet.iter_rows(values_only=True))
+
+
+@pytest.mark.parametrize("key", WORKBOOKS)
+def test_workbook_is_the_csv(key: str, theirs: Path, plumb: Path, tmp_path: Path) -> None:
+    """The header of upstream's workbook, numbers where it has numbers, and the cells of the csv."""
+    target, golden = PAIRS[key]
+    sides = ["-tp", theirs / target / "dump.json", "-gp", theirs / golden / "dump.json"]
+    for words in (["-o", tmp_path, "--xlsx"], ["-o", tmp_path]):
+        done = run([plumb, "msprobe", "compare", *sides, *words], timeout=60)
+        assert done.returncode == 0, done.stderr
+    expected, found = workbook(theirs / "out" / f"{key}_xlsx"), workbook(tmp_path)
+    assert found[0] == (*expected[0], "Verdict", "Reason")
+    numbers = 0
+    for a, b in zip(expected[1:], found[1:], strict=True):
+        for column, theirs_cell, ours in zip(expected[0], a, b[:-2], strict=True):
+            is_number = isinstance(theirs_cell, (int, float)) and not isinstance(theirs_cell, bool)
+            numbers += is_number
+            if is_number or isinstance(ours, (int, float)):
+                # Theirs are texts throughout where one cell of the column is one.
+                wanted = pytest.approx(float(theirs_cell), rel=1e-6)
+                assert isinstance(ours, (int, float)) and ours == wanted, (column, b[0])
+    assert numbers > 0 or key == "md5"
+    for row, cells in zip(table(tmp_path), found[1:], strict=True):
+        for (column, text), cell in zip(row.items(), cells, strict=True):
+            if isinstance(cell, (int, float)):  # of which a workbook has 16 digits
+                same = float(text) == pytest.approx(cell, rel=1e-15)
+            else:
+                same = text.removeprefix(" ") == str(cell or "").removeprefix(" ")
+            assert same, (column, text, cell)
