@@ -16,6 +16,7 @@
 
 #include "base/process/log.h"
 #include "commands.h"
+#include "commands/natural_number.h"
 #include "commands/recording_file.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
@@ -67,6 +68,10 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
   const bool has_recording = !arguments.path.empty() || !arguments.api_info.empty();
   if (arguments.is_online && has_recording) {
     return "--online: takes no recording (the calls come from a training)";
+  }
+  for (const char* const name : {"--format", "--csv_path", "--retry_skip", "--sorted", "-d"}) {
+    if (!arguments.is_online || command.get_option(name)->count() == 0) continue;
+    return fmt::format("{}: has no effect with --online. Leave it out", name);
   }
   // Upstream's configuration says it where its command line does not.
   const bool may_be_online = arguments.is_online || !arguments.options.config_path.empty();
@@ -290,7 +295,8 @@ void AddOnlineOptions(CLI::App& command, PrecheckArguments& arguments) {
       .add_option("--rank_list,--rank-list", arguments.rank_list,
                   "with --online: ranks to wait for, with commas; none: any")
       ->delimiter(',')
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(NaturalNumber());
   command
       .add_option("--idle_timeout,--idle-timeout", arguments.idle_timeout,
                   "with --online: seconds without anything from a training after which it ends")
