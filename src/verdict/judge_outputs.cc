@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "measure/elementwise.h"
 #include "measure/propagation.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 #include "verdict/call_rows.h"
 #include "verdict/cause_candidates.h"
@@ -230,7 +232,10 @@ bool IsNotJudged(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   }
   if (judged.call_class == CallClass::kUninitialised) return say("uninitialised");
   const auto agree = [&] {  // beside NaN the extremes of the other elements may differ
-    return KeyOf(*row.target) == KeyOf(*row.golden) && state.DifferenceOf(row).error == 0;
+    constexpr size_t kNorm = 3;
+    const std::optional<double> norm = NumberOf(row.target->statistics[kNorm]);
+    return KeyOf(*row.target) == KeyOf(*row.golden) &&
+           (!norm || std::isfinite(*norm) || state.DifferenceOf(row).error == 0);
   };
   if (judged.inputs.reads_unwritten && measure::HasTensors(row) && !agree()) {
     say(kOverwritten);

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recording import PLUMB
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 RNG = np.random.default_rng(5)
 X, Y = "Torch.mul.0.forward.output.0", "Torch.npu_grouped_matmul.0.forward.output.0"
 
