@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -25,7 +26,7 @@ Tensor Random(DType dtype, const Shape& shape, unsigned seed) {
   for (size_t i = 0; i < count; ++i) {
     const double value = normal(engine);
     const auto narrow = static_cast<float>(value);
-    const auto whole = static_cast<int8_t>(value * 40);
+    const auto whole = static_cast<int8_t>(std::clamp(value * 40, -127.0, 127.0));
     std::byte* const at = bytes.data() + i * InfoOf(dtype).size_bytes;
     if (dtype == DType::kFloat64) std::memcpy(at, &value, sizeof(value));
     if (dtype == DType::kFloat32) std::memcpy(at, &narrow, sizeof(narrow));
