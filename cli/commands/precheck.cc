@@ -70,8 +70,9 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
     return "--online: takes no recording (the calls come from a training)";
   }
   for (const char* const name : {"--format", "--csv_path", "--retry_skip", "--sorted", "-d"}) {
-    if (!arguments.is_online || command.get_option(name)->count() == 0) continue;
-    return fmt::format("{}: has no effect with --online. Leave it out", name);
+    if (arguments.is_online && command.get_option(name)->count() > 0) {
+      return fmt::format("{}: has no effect with --online. Leave it out", name);
+    }
   }
   // Upstream's configuration says it where its command line does not.
   const bool may_be_online = arguments.is_online || !arguments.options.config_path.empty();

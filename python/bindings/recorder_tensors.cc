@@ -302,6 +302,7 @@ bool Recorder::UseBatch(PyObject* schedule) {
 }
 
 Cut Recorder::CutOf(std::span<const int64_t> sizes, TensorLabels* labels) const {
+  if (cuts_.are_none()) return {};
   // What a sparse tensor leaves out has no place in its memory.
   if (labels->shape != nullptr && !std::ranges::equal(*labels->shape, sizes)) return {};
   Cut cut = cuts_.Of(sizes, /*has_tokens=*/!labels->is_parameter);

@@ -21,6 +21,7 @@
 #include "match/mapping_file.h"
 #include "match/name_match.h"
 #include "measure/compared_row.h"
+#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "plumbline/tensor.h"
 #include "verdict/call_rows.h"
@@ -297,7 +298,7 @@ Result<CompareMode> ModeOf(const PairingSide& target, const PairingSide& golden,
   if (!target_digests || !golden_digests) return CompareMode::kStatistics;
   const std::string_view one = match::FirstDigest(target.calls),
                          other = match::FirstDigest(golden.calls);
-  if (!match::AreOfOneForm(one, other)) {
+  if (!measure::AreOfOneForm(one, other)) {
     return TaskError(target.run,
                      fmt::format("holds digests as {}, {} as {}. Record both sides with the same "
                                  "summary_mode.",

@@ -8,6 +8,8 @@
 namespace plumbline::kernels {
 
 inline constexpr size_t kPanelColumns = 8;
+// Of so many columns; the last panel may have some that are none.
+constexpr size_t PanelCount(size_t columns) { return (columns + kPanelColumns - 1) / kPanelColumns; }
 // Terms of one sum that are added in a register before they go to C.
 inline constexpr size_t kPanelDepth = 256;
 

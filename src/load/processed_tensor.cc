@@ -114,7 +114,7 @@ struct Factor {
 void Multiply(const Factor& left, const Factor& right, size_t first, Elements& out) {
   constexpr size_t kRows = 32;  // of the left factor, for one thread at a time
   const size_t depth = left.columns, columns = right.columns;
-  const size_t panel_count = (columns + kPanelColumns - 1) / kPanelColumns;
+  const size_t panel_count = kernels::PanelCount(columns);
   std::vector<double> panels(panel_count * depth * kPanelColumns);
   for (size_t k = 0; k < depth; ++k) {
     for (size_t j = 0; j < columns; ++j) {

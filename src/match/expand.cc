@@ -412,17 +412,4 @@ std::string_view FirstDigest(const std::vector<CallItems>& calls) {
   return {};
 }
 
-bool AreOfOneForm(std::string_view digest, std::string_view other) {
-  // CRC-32, what summary_mode "digest" writes, and "xor"; others are not known apart.
-  constexpr size_t kCrc = 8, kDigest = 32;
-  constexpr std::string_view kDigits = "0123456789abcdefABCDEF", kMarkOfXor = "0x";
-  const auto form_of = [&](std::string_view text) -> size_t {
-    if (text.starts_with(kMarkOfXor)) return 1;
-    const bool is_hex = text.find_first_not_of(kDigits) == std::string_view::npos;
-    return is_hex && (text.size() == kCrc || text.size() == kDigest) ? text.size() : 0;
-  };
-  const size_t form = form_of(digest), of_other = form_of(other);
-  return form == of_other || form == 0 || of_other == 0;
-}
-
 }  // namespace plumbline::match

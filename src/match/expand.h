@@ -95,8 +95,6 @@ void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b);
 bool HasDigests(const std::vector<CallItems>& calls);
 // That of the first tensor that has one; empty: none has. Lives as long as `calls`.
 std::string_view FirstDigest(const std::vector<CallItems>& calls);
-// Whether two digests may have been computed in the same way, by the look of them.
-bool AreOfOneForm(std::string_view digest, std::string_view other);
 
 }  // namespace plumbline::match
 

@@ -102,8 +102,17 @@ std::string ChoiceText(const StatisticChoice& choice) {
                      std::ranges::count(compared, true) == 1 ? "was" : "were");
 }
 
+namespace {
+
+constexpr std::string_view kMarkOfXor = "0x";
+
+bool IsHexadecimal(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
+}  // namespace
+
 DigestKind DigestKindOf(std::span<const ComparedRow> rows) {
-  constexpr std::string_view kDigits = "0123456789abcdefABCDEF", kMarkOfXor = "0x";
   DigestKind kind = DigestKind::kChecksum;
   for (const ComparedRow& row : rows) {
     for (const Slot<Item>* const item : {&row.target, &row.golden}) {
@@ -113,11 +122,22 @@ DigestKind DigestKindOf(std::span<const ComparedRow> rows) {
         if ((*item)->is_tensor) kind = DigestKind::kXor;
         digest.remove_prefix(kMarkOfXor.size());
       }
-      const bool is_other = digest.find_first_not_of(kDigits) != std::string_view::npos;
-      if (is_other && (*item)->has_recorded_digest) return DigestKind::kLogged;
+      if (!IsHexadecimal(digest) && (*item)->has_recorded_digest) return DigestKind::kLogged;
     }
   }
   return kind;
+}
+
+bool AreOfOneForm(std::string_view digest, std::string_view other) {
+  // CRC-32, what summary_mode "digest" writes, and "xor"; others are not known apart.
+  constexpr size_t kCrc = 8, kDigest = 32;
+  const auto form_of = [](std::string_view text) -> size_t {
+    if (text.starts_with(kMarkOfXor)) return 1;
+    const bool is_known = text.size() == kCrc || text.size() == kDigest;
+    return is_known && IsHexadecimal(text) ? text.size() : 0;
+  };
+  const size_t form = form_of(digest), of_other = form_of(other);
+  return form == of_other || form == 0 || of_other == 0;
 }
 
 bool MayLackMean(const Item& item) {

@@ -46,6 +46,8 @@ enum class DigestKind : uint8_t {
 };
 // The last of these that one of them is. Told by their spelling: checksums are hexadecimal digits.
 DigestKind DigestKindOf(std::span<const ComparedRow> rows);
+// Whether two digests may have been computed in the same way, by the look of them.
+bool AreOfOneForm(std::string_view digest, std::string_view other);
 
 // Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
 // 1.2.2 the norm for complex numbers.

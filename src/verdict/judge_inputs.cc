@@ -434,7 +434,7 @@ bool IsReplaced(const WalkState& state, const Difference& difference, ComparedRo
 // the fill of a mask. Only before a communication that may receive into it.
 void LookAtParts(WalkState& state, ComparedRow& row) {
   if (row.reason == kOverwritten || measure::IsBad(row.verdict) ||
-      !IsViewed(state.comparison, row)) {
+      !IsViewed(state.comparison, row) || !IsBeforeReceiver(state.comparison, row)) {
     return;
   }
   const auto rows = measure::RowsOf(state.comparison, state.comparison.calls[row.call]);
@@ -442,9 +442,7 @@ void LookAtParts(WalkState& state, ComparedRow& row) {
     return !measure::IsInput(each) && measure::HasTensors(each) &&
            !(state.DifferenceOf(each).error <= measure::kNoiseFactor * state.RoundoffOf(each));
   });
-  if (is_other && IsBeforeReceiver(state.comparison, row)) {
-    (void)IsOfUnwritten(state, row, /*is_known=*/false);
-  }
+  if (is_other) (void)IsOfUnwritten(state, row, /*is_known=*/false);
 }
 
 }  // namespace

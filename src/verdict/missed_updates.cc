@@ -263,35 +263,26 @@ std::optional<CallName> StepOf(const ComparedCall& call) {
 
 bool IsCut(const RunLoss& loss) { return loss.ended_early || loss.truncated || loss.unfinished; }
 
-// Parameters of which steps stand on one side alone.
-struct LonelySteps {
-  std::unordered_set<std::string_view> of_target, of_golden;
-};
-LonelySteps LonelyStepsOf(const Comparison& comparison) {
-  LonelySteps lonely;
-  for (const ComparedCall& call : comparison.calls) {
-    if (call.paired() || !StepOf(call)) continue;
-    (call.golden_name.empty() ? lonely.of_target : lonely.of_golden).insert(StepOf(call)->path);
-  }
-  return lonely;
-}
-
 // The first step of a parameter that one side records and the other does not, although it records
 // as many of other parameters: it had no gradient there. It records others of this one; or most
 // parameters are stepped on both sides and none on the other side alone, as under another name.
 std::optional<CulpritEvent> FindSkippedStep(const Comparison& comparison) {
   if (IsCut(comparison.target_loss) || IsCut(comparison.golden_loss)) return std::nullopt;
-  std::unordered_set<std::string_view> stepped;  // on both sides
+  // Parameters with steps on both sides, and on one side alone.
+  std::unordered_set<std::string_view> stepped, of_target_alone, of_golden_alone;
   uint64_t steps = 0;
   for (const ComparedCall& call : comparison.calls) {
-    const std::optional<CallName> step = call.paired() ? StepOf(call) : std::nullopt;
+    const std::optional<CallName> step = StepOf(call);
     if (!step) continue;
+    if (!call.paired()) {
+      (call.golden_name.empty() ? of_target_alone : of_golden_alone).insert(step->path);
+      continue;
+    }
     stepped.insert(step->path);
     steps = std::max(steps, step->number.value_or(0) + 1);
   }
-  const LonelySteps lonely = LonelyStepsOf(comparison);
-  const bool is_few = (lonely.of_target.empty() || lonely.of_golden.empty()) &&
-                      lonely.of_target.size() + lonely.of_golden.size() < stepped.size();
+  const bool is_few = (of_target_alone.empty() || of_golden_alone.empty()) &&
+                      of_target_alone.size() + of_golden_alone.size() < stepped.size();
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
     const std::optional<CallName> step = call.paired() ? std::nullopt : StepOf(call);

@@ -543,16 +543,16 @@ class Memory {
   }
 
   // Whether `row` shows the memory when it is whole, or what is written into it differs.
-  bool IsToldBy(const ComparedRow& row, const std::function<bool(const Item&)>& is_known) {
+  // `is_received`: its call is communication that receives.
+  bool IsToldBy(const ComparedRow& row, bool is_received,
+                const std::function<bool(const Item&)>& is_known) {
     if (!comparison_.calls[row.call].paired() || !measure::HasTensors(row)) return false;
     const bool is_input = measure::IsInput(row);
     const bool is_of_write = IsOfWrite(row);
     if (is_input && is_of_write && !IsViewedOrWritten(comparison_, row)) {
       return IsOfMemory(row) && !Agrees(row);  // what is written
     }
-    if (Receives(comparison_, comparison_.calls[row.call])) {
-      return IsOfMemoryOrPart(row) && Agrees(row);
-    }
+    if (is_received) return IsOfMemoryOrPart(row) && Agrees(row);
     if (!IsOfForm(*row.target, *whole_.target) || !IsOfForm(*row.golden, *whole_.golden)) {
       return false;
     }
@@ -647,8 +647,9 @@ bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_o
     for (const ComparedRow& each : rows) {
       if (i != row.call && memory.IsReadIn(each)) return false;
     }
+    const bool is_received = !is_told && Receives(comparison, comparison.calls[i]);
     for (const ComparedRow& each : rows) {
-      is_told = is_told || memory.IsToldBy(each, is_known);
+      is_told = is_told || memory.IsToldBy(each, is_received, is_known);
     }
     if (is_told && !is_of_unwritten) return true;
   }

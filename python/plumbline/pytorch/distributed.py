@@ -297,9 +297,8 @@ def _before_receiving(argument: Any) -> Any:
     """What an argument that is received into is recorded as before the call."""
     if not isinstance(argument, list):
         return None  # the buffer itself
-    receives = (dist.irecv, dist.recv)
-    return [_Receiving(one) if isinstance(one, dist.P2POp) and one.op in receives else one
-            for one in argument if isinstance(one, dist.P2POp)] or None
+    operations = [one for one in argument if isinstance(one, dist.P2POp)]
+    return [_Receiving(one) if one.op is dist.irecv else one for one in operations] or None
 
 
 class _Plain:

@@ -214,7 +214,7 @@ def _warn(text: str) -> None:
 
 
 def _say(text: str, to: Any = None) -> None:
-    """A line on standard output, or nothing where that is closed or full."""
+    """A line on standard output or on `to`; nothing where that is closed or full."""
     try:
         print(f"plumbline: {text}", file=to, flush=True)
     except (OSError, ValueError):

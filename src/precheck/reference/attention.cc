@@ -23,7 +23,7 @@ constexpr size_t kMinTileRows = 8, kMaxTileRows = 64;
 // shapes, since each piece of a gradient has partial sums of its own.
 constexpr size_t kForwardPieces = 32, kBackwardPieces = 8;
 
-size_t Padded(size_t columns) { return PanelCount(columns) * kernels::kPanelColumns; }
+size_t Padded(size_t columns) { return kernels::PanelCount(columns) * kernels::kPanelColumns; }
 
 // C = A B for a tile of rows, or C += where the caller keeps what is there.
 void Multiply(const kernels::PanelProduct& product) {
@@ -107,7 +107,7 @@ class Scores {
     Gather(RowsOf(HeadOf(call_.query, plan_.query, sequence_.query, tile.head), tile), tile.rows,
            dim, query_.data(), dim);
     std::fill_n(values_.data(), tile.rows * stride_, 0.0);
-    Multiply({query_.data(), dim, 1, tile.rows, dim, keys_.data(), PanelCount(columns_),
+    Multiply({query_.data(), dim, 1, tile.rows, dim, keys_.data(), kernels::PanelCount(columns_),
               values_.data(), stride_});
     for (size_t i = 0; i < tile.rows; ++i) {
       double* const row = values_.data() + i * stride_;
@@ -202,7 +202,7 @@ void RunForward(const AttentionCall& call, const AttentionPlan& plan, const Task
     scores.Compute(tile, statistics.data());
     std::fill(out.begin(), out.end(), 0);
     Multiply({scores.values(), scores.stride(), 1, tile.rows, scores.columns(), values.data(),
-              PanelCount(dim), out.data(), stride});
+              kernels::PanelCount(dim), out.data(), stride});
     Store(result.out, HeadOf(result.out.operand(), plan.out, sequence.out, tile.head), tile, out,
           dim);
     StoreStatistics(plan, sequence, tile, statistics, result);
@@ -260,14 +260,14 @@ class GradTask {
     Gather(dy, tile.rows, value_dim_, dy_rows_.data(), value_dim_);
     GatherPanels(dy, tile.rows, value_dim_, panels_.data());
     Multiply({scores_.values(), 1, scores_.stride(), scores_.columns(), tile.rows, panels_.data(),
-              PanelCount(value_dim_), sums.data(), Padded(value_dim_)});
+              kernels::PanelCount(value_dim_), sums.data(), Padded(value_dim_)});
   }
   // dP = dY V^T; dA = P (dP - sum(dP P)) scale.
   void ComputeScoreGrads(const Tile& tile) {
     const size_t stride = scores_.stride(), columns = scores_.columns();
     std::fill_n(score_grads_.data(), tile.rows * stride, 0.0);
     Multiply({dy_rows_.data(), value_dim_, 1, tile.rows, value_dim_, values_.data(),
-              PanelCount(columns), score_grads_.data(), stride});
+              kernels::PanelCount(columns), score_grads_.data(), stride});
     for (size_t i = 0; i < tile.rows; ++i) {
       const double* const p = scores_.values() + i * stride;
       double* const grad = score_grads_.data() + i * stride;
@@ -280,7 +280,7 @@ class GradTask {
   void StoreQueryGrad(const Tile& tile, Array& query_grad) {
     std::fill(query_grad_.begin(), query_grad_.end(), 0);
     Multiply({score_grads_.data(), scores_.stride(), 1, tile.rows, scores_.columns(), keys_.data(),
-              PanelCount(dim_), query_grad_.data(), Padded(dim_)});
+              kernels::PanelCount(dim_), query_grad_.data(), Padded(dim_)});
     Store(query_grad, HeadOf(call_.query, plan_.query, task_.sequence->query, tile.head), tile,
           query_grad_, dim_);
   }
@@ -290,7 +290,7 @@ class GradTask {
                            reinterpret_cast<const std::byte*>(scores_.query().data()), 0, dim_, 1};
     GatherPanels(query, tile.rows, dim_, panels_.data());
     Multiply({score_grads_.data(), 1, scores_.stride(), scores_.columns(), tile.rows,
-              panels_.data(), PanelCount(dim_), sums.data(), Padded(dim_)});
+              panels_.data(), kernels::PanelCount(dim_), sums.data(), Padded(dim_)});
   }
 
   const AttentionCall& call_;

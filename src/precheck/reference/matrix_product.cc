@@ -13,6 +13,7 @@ namespace plumbline::precheck::reference {
 namespace {
 
 using kernels::kPanelColumns;
+using kernels::PanelCount;
 using kernels::kPanelDepth;
 
 // Rows and columns of a result that one thread computes; with its factors it stays in the L2 cache.
@@ -165,8 +166,6 @@ Result<Matmul> MatmulOf(const Operand& grad, const Operand& self, const Operand&
 }
 
 }  // namespace
-
-size_t PanelCount(size_t columns) { return (columns + kPanelColumns - 1) / kPanelColumns; }
 
 void Gather(const MatrixView& from, size_t rows, size_t columns, double* out, size_t out_stride) {
   if (from.dtype == DType::kFloat64) return GatherAs<double>(from, rows, columns, out, out_stride);

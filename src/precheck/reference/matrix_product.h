@@ -28,7 +28,6 @@ struct MatrixView {
 void Gather(const MatrixView& from, size_t rows, size_t columns, double* out, size_t out_stride);
 // The right factor of kernels/panel_product.h: its rows are the `depth`.
 void GatherPanels(const MatrixView& from, size_t depth, size_t columns, double* panels);
-size_t PanelCount(size_t columns);
 
 // out[i] = sum over terms of left right, for each i a matrix of rows x columns. One rounding per
 // element. Parallel over tiles of the results.
