@@ -160,6 +160,10 @@ def test_a_recording_that_a_full_disk_cut_is_never_judged_completely(
     # Each of the steps that a log stands in, alone.
     for log in logs:
         step = log.parent.relative_to(sides[0])
+        if not (sides[1] / step / "dump.json").exists():  # this disk was full a step earlier
+            with pytest.raises(FileNotFoundError):
+                plumbline.compare(sides[0] / step, sides[1] / step)
+            continue
         alone = plumbline.compare(sides[0] / step, sides[1] / step)
         assert not alone.complete
         assert alone.answer.startswith("not judged"), alone.answer
