@@ -5,12 +5,14 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
 #include "base/process/log.h"
 #include "online/receiver.h"
 #include "online/sender.h"
+#include "online/troubles.h"
 #include "record/value.h"
 #include "store/run_writer.h"
 
@@ -184,6 +186,22 @@ TEST_F(Online, ReceiverGoesOnWithTheSpoolOfOneThatWasKilled) {
   EXPECT_EQ(step->session, session);
   EXPECT_EQ(step->last_sequence, 3U);
   EXPECT_EQ(NamesIn(*step), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Troubles, MessagesThatDifferInNumbersAloneAreToldOnceAndCounted) {
+  Troubles troubles;
+  const auto full_at = [&](int frame) {
+    return "/s/0/1/.00a7-" + std::to_string(frame) + ".frame.tmp: no space left";
+  };
+  EXPECT_TRUE(troubles.IsNew(full_at(12)));
+  EXPECT_FALSE(troubles.IsNew(full_at(13)));
+  EXPECT_FALSE(troubles.IsNew(full_at(1400)));
+  EXPECT_TRUE(troubles.IsNew("127.0.0.1:40312: the connection was closed"));
+  EXPECT_FALSE(troubles.IsNew("127.0.0.1:5: the connection was closed"));
+  EXPECT_TRUE(troubles.IsNew("127.0.0.2:40312: the connection was closed"));  // another machine
+  EXPECT_EQ(troubles.Repeated(),
+            (std::vector<std::string>{"2 times more: " + full_at(12),
+                                      "1 time more: 127.0.0.1:40312: the connection was closed"}));
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ Receiver::~Receiver() {
     for (const auto& [number, link] : links_) link->Stop();
   }
   for (std::thread& thread : threads_) thread.join();
+  for (const std::string& line : troubles_.Repeated()) LogWarning(line);
 }
 
 // ---- The spool
@@ -246,6 +247,13 @@ bool Receiver::IsOver() {
   return true;
 }
 
+bool Receiver::IsIdleSince(Clock::time_point begin) {
+  const std::scoped_lock lock(mutex_);
+  if (Clock::now() - std::max(begin, last_frame_) < options_.idle_limit) return false;
+  was_idle_ = true;
+  return true;
+}
+
 std::vector<SessionFacts> Receiver::Sessions() const {
   const std::scoped_lock lock(mutex_);
   std::vector<SessionFacts> facts;
@@ -286,8 +294,7 @@ void Receiver::Serve(Link& link) {
     is_expected = entry.second.facts.has_stopped;
   }
   if (ended || is_expected || ends_) return;
-  if (std::exchange(told_trouble_, ended.error().message()) == ended.error().message()) return;
-  LogWarning(ended.error().message());
+  if (troubles_.IsNew(ended.error().message())) LogWarning(ended.error().message());
 }
 
 std::string Receiver::Refusal(const FrameHeader& hello, std::string_view framework) const {
@@ -414,7 +421,7 @@ void Receiver::ScanShared() {
     const plumbline::Status scanned = ScanOnce();
     if (!scanned) {
       const std::scoped_lock lock(mutex_);
-      if (std::exchange(told_trouble_, scanned.error().message()) != scanned.error().message()) {
+      if (troubles_.IsNew(scanned.error().message())) {
         LogWarning(scanned.error().message() + ". It is tried again");
       }
     }

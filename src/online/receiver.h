@@ -21,6 +21,7 @@
 #include "base/file/file.h"
 #include "online/frame.h"
 #include "online/link.h"
+#include "online/troubles.h"
 #include "plumbline/result.h"
 
 namespace plumbline::online {
@@ -80,6 +81,8 @@ class Receiver {
   // Nothing more will come: every rank has said stop, or nobody has sent anything for too long.
   // Steps that were not whole are ready then, as they are.
   [[nodiscard]] bool IsOver();
+  // Whether nobody has sent anything for too long, counted from `begin` at the earliest.
+  [[nodiscard]] bool IsIdleSince(std::chrono::steady_clock::time_point begin);
   // What ended it was that nobody sent anything.
   [[nodiscard]] bool was_idle() const { return was_idle_; }
   [[nodiscard]] std::vector<SessionFacts> Sessions() const;
@@ -137,7 +140,7 @@ class Receiver {
   uint64_t spool_bytes_ = 0;
   std::chrono::steady_clock::time_point last_frame_ = std::chrono::steady_clock::now();
   bool has_told_loss_ = false;
-  std::string told_trouble_;
+  Troubles troubles_;
 
   std::mutex threads_mutex_;
   std::map<int, std::unique_ptr<Link>> links_;

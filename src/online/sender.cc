@@ -155,6 +155,7 @@ void Sender::Close() {
     changed_->notify_all();
   }
   if (thread_->joinable()) thread_->join();
+  for (const std::string& line : troubles_.Repeated()) LogWarning("online pre-check: " + line);
   const std::scoped_lock lock(mutex_);
   counts_.unsent = static_cast<uint64_t>(std::ranges::count_if(
       queue_, [](const auto& frame) { return frame->header.kind == FrameKind::kRecord; }));
@@ -178,7 +179,8 @@ void Sender::Trouble(const Error& error) {
     is_connected_ = false;
     changed_->notify_all();
   }
-  if (!told_.insert(error.message()).second) return;
+  if (!troubles_.IsNew(error.message())) return;
+  has_told_trouble_ = true;
   LogWarning(fmt::format("online pre-check: {}. The training goes on; the connection is tried again",
                          error.message()));
 }
@@ -243,8 +245,7 @@ plumbline::Status Sender::Greet(Link& link, FrameReader& reader) {
   part_ = written_ = 0;
   is_connected_ = true;
   pause_ = kFirstPause;
-  if (!told_.empty()) LogInfo("online pre-check: connected again");
-  told_.clear();
+  if (std::exchange(has_told_trouble_, false)) LogInfo("online pre-check: connected again");
   if (is_closing_) deadline_ = Clock::now() + options_.farewell;
   changed_->notify_all();
   return {};

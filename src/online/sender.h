@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "base/process/of_process.h"
 #include "online/frame.h"
 #include "online/link.h"
+#include "online/troubles.h"
 #include "plumbline/result.h"
 #include "store/tensor_channel.h"
 
@@ -48,7 +48,8 @@ struct SenderCounts {
 // Queue, credits, connection. A record is queued while the other machine gives credits and there is
 // memory for its tensors (whose buffers it holds), else dropped and counted. Queued frames are kept
 // until they are acknowledged and sent again after a lost connection, which is tried anew with
-// growing pauses. Each trouble is logged once, in one line. In a forked child nothing here does
+// growing pauses. Each trouble is logged once, in one line, and
+// how often it came again when all is over. In a forked child nothing here does
 // anything. Must be destroyed before the owner of the buffers.
 class Sender : public TensorChannel {
  public:
@@ -124,7 +125,8 @@ class Sender : public TensorChannel {
   int wake_ = -1;
   size_t part_ = 0, written_ = 0;       // of the frame under way
   std::array<std::byte, kHeaderBytes> header_{};
-  std::set<std::string> told_;           // troubles that were logged since it was connected
+  Troubles troubles_;
+  bool has_told_trouble_ = false;  // since it was connected
   std::chrono::milliseconds pause_{};
 
   OfProcess<std::thread> thread_;

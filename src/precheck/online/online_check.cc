@@ -104,6 +104,7 @@ class OnlineCheck {
       if (!step && receiver_->IsOver()) step = receiver_->NextStep({});
       if (step) {
         PL_TRY(JudgeStep(*step));
+        if (gives_up_) return {};
       } else if (receiver_->IsOver()) {
         return {};
       }
@@ -145,10 +146,12 @@ class OnlineCheck {
     return {};
   }
 
-  // Where the disk is full nothing is given up: trainings drop what finds no room, and count it.
+  // Where the disk is full nothing is given up while trainings send: they drop what finds no room,
+  // and count it.
   plumbline::Status Write(const online::ReceivedStep& step,
                           const std::vector<CallOutcome>& outcomes) {
     const JudgedStep judged{step.session, step.step, step.last_sequence};
+    const auto begin = std::chrono::steady_clock::now();
     for (;;) {
       plumbline::Status written;
       const Result<RankFiles*> files = FilesOf(step.rank);
@@ -163,7 +166,8 @@ class OnlineCheck {
       if (std::exchange(report_.problem, error->message()) != error->message()) {
         Say(fmt::format("{}. It is tried again; make room", error->message()));
       }
-      if (IsStopped()) return {};
+      gives_up_ = receiver_->IsIdleSince(begin);
+      if (IsStopped() || gives_up_) return {};
       std::this_thread::sleep_for(kDiskPause);
     }
     report_.problem.clear();
@@ -259,6 +263,7 @@ class OnlineCheck {
   std::unique_ptr<ExecutorPool> pool_;
   std::unique_ptr<online::Receiver> receiver_;
   OnlineReport report_;
+  bool gives_up_ = false;  // no room on the disk, and nothing has come for too long
 };
 
 }  // namespace
