@@ -37,6 +37,9 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
       ->check(NaturalNumber());
   command.add_flag("--diff_analyze", arguments.diff_analyze,
                    "also write upstream's files of the first difference over ranks (also -da)");
+  command.add_flag("--check_collectives", arguments.check_collectives,
+                   "several ranks: also check in each run that all_reduce gave all ranks the same, "
+                   "that messages arrived as sent, ...");
   command.add_flag("--no-resume", arguments.no_resume,
                    "several ranks: compute those again whose results are there and up to date");
 }
@@ -44,10 +47,11 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
 bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
                 const RankArguments& arguments) {
   if (arguments.of_graphs) {
-    return arguments.diff_analyze ||
+    return arguments.diff_analyze || arguments.check_collectives ||
            !load::IsSoleGraphPair(target, golden, {arguments.ranks, arguments.steps});
   }
-  if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
+  if (arguments.diff_analyze || arguments.check_collectives) return true;
+  if (!arguments.ranks.empty() || !arguments.steps.empty()) return true;
   return load::HoldRanks(target, golden, by_request ? 1 : 2);
 }
 
@@ -57,6 +61,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
   options.filter = {arguments.ranks, arguments.steps};
   options.resume = !arguments.no_resume;
   options.diff_analyze = arguments.diff_analyze;
+  options.check_collectives = arguments.check_collectives;
   options.of_graphs = arguments.of_graphs;
   options.training = arguments.training;
   PL_TRY_ASSIGN(const ranks::RanksReport report,

@@ -19,6 +19,7 @@ struct RankArguments {
   std::vector<int64_t> ranks, steps;
   bool no_resume = false;
   bool diff_analyze = false;
+  bool check_collectives = false;
   // Not options of their own: what the paths are.
   bool of_graphs = false;                          // static-graph dumps
   std::optional<match::TrainingRules> training{};  // a training and an inference

@@ -29,6 +29,7 @@ struct RankOptions {
   load::RankFilter filter;
   bool resume = true;
   bool diff_analyze = false;
+  bool check_collectives = false;
   std::optional<match::TrainingRules> training;
   std::vector<std::string> fail_on;
 };
@@ -43,7 +44,8 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
       .resume = ranks.resume,
       .of_graphs = load::IsGraphDump(target) || load::IsGraphDump(golden),
       .training = ranks.training,
-      .diff_analyze = ranks.diff_analyze};
+      .diff_analyze = ranks.diff_analyze,
+      .check_collectives = ranks.check_collectives};
   PL_TRY_ASSIGN(const ranks::RanksReport report, ranks::CompareRanks(target, golden, all));
   PL_TRY_ASSIGN(std::string machine, ranks::RanksSummaryJson(report));
   PL_TRY_ASSIGN(const bool fails, ranks::FailsOn(report, ranks.fail_on));
@@ -63,6 +65,7 @@ void BindCompareRanks(nb::module_& m) {
           [](RankOptions& self, std::vector<int64_t> v) { self.filter.steps = std::move(v); })
       .def_rw("resume", &RankOptions::resume)
       .def_rw("diff_analyze", &RankOptions::diff_analyze)
+      .def_rw("check_collectives", &RankOptions::check_collectives)
       .def_rw("fail_on", &RankOptions::fail_on)
       .def(
           "pair_training",

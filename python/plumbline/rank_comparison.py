@@ -31,6 +31,7 @@ class RanksResult:
         counts: rows per verdict and calls, of all ranks together.
         complete: every rank of both sides was compared, and completely.
         certainty: how far the answer can be trusted, `level`, `text` and `limit`.
+        collectives: with `check_collectives`: a dict per side, what was found there.
         summary: all lines that `plumb compare` prints.
         files: the summary file and, if asked for, diff_analyze_<ns>.json.
         exit_code: 1 if a condition of `fail_on` is met, else 0.
@@ -43,6 +44,7 @@ class RanksResult:
     counts: dict[str, int]
     complete: bool
     certainty: dict[str, str]
+    collectives: list[dict[str, Any]]
     summary: str
     files: list[str]
     exit_code: int
@@ -86,6 +88,7 @@ def compare_ranks(
     salvage: bool = False,
     write_advice: bool = False,
     diff_analyze: bool = False,
+    check_collectives: bool = False,
     resume: bool = True,
     threads: int = 0,
     backend: str | None = None,
@@ -102,6 +105,8 @@ def compare_ranks(
         fail_on: as for plumbline.compare(); missing and failed ranks are "unjudged".
         fuzzy_match, salvage, write_advice: as for plumbline.compare(), of each rank.
         diff_analyze: also write upstream's files of the first difference over ranks.
+        check_collectives: also check by the statistics of each side that all_reduce gave all ranks
+            of a group the same, that messages arrived as sent, and so on.
         resume: take over results of an earlier run that are up to date.
         threads: of all ranks together; 0: one per core.
         backend, module_map: as for plumbline.compare_training(): `target` is a training and
@@ -121,6 +126,7 @@ def compare_ranks(
     chosen.steps = arguments.numbers("steps", steps)
     chosen.resume = arguments.flag("resume", resume)
     chosen.diff_analyze = arguments.flag("diff_analyze", diff_analyze)
+    chosen.check_collectives = arguments.flag("check_collectives", check_collectives)
     chosen.fail_on = conditions_of(fail_on)
     if backend is not None:
         chosen.pair_training(training_rules(backend, module_map))
@@ -152,4 +158,5 @@ def _compared_ranks(sides: tuple[str, str], options: _compare.CompareOptions,
     told = ("answer", "first_wrong_call", "origins", "ranks", "counts", "complete", "certainty",
             "files")
     return RanksResult(summary=summary, exit_code=int(fails),
+                       collectives=facts.get("collectives", []),
                        **{name: facts[name] for name in told})

@@ -412,11 +412,45 @@ Status WriteSummary(const CompareOptions& options, RanksReport& report) {
   return WriteFileAtomically(path, page.json, false);
 }
 
+// The ranks of one side, step by step.
+CollectiveReport CheckSide(const RanksReport& report, bool of_target) {
+  CollectiveReport side;
+  side.side = of_target ? "the target" : "golden";
+  for (size_t begin = 0, end = 0; begin < report.ranks.size(); begin = end) {
+    std::vector<load::RankDirectory> ranks;
+    const auto step = report.ranks[begin].pair.step;
+    for (; end < report.ranks.size() && report.ranks[end].pair.step == step; ++end) {
+      const load::RankPair& pair = report.ranks[end].pair;
+      const auto& own = of_target ? pair.target : pair.golden;
+      if (own) ranks.push_back(*own);
+    }
+    CheckCollectives(ranks, step, side);
+  }
+  return side;
+}
+
+void CheckBothSides(RanksReport& report) {
+  const Result<std::string> target = RealPath(report.target_path);
+  const Result<std::string> golden = RealPath(report.golden_path);
+  report.collectives.push_back(CheckSide(report, true));
+  if (target && golden && *target == *golden) {
+    report.collectives.front().side = "both sides";
+  } else {
+    report.collectives.push_back(CheckSide(report, false));
+  }
+}
+
 }  // namespace
 
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options) {
   if (options.training) PL_TRY(compare::CheckTrainingOptions(options.compare));
+  if (options.check_collectives && options.of_graphs) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: check_collectives is for recordings with a dump.json of each "
+                             "rank (this is a static-graph dump). Leave it out",
+                             target));
+  }
   PL_TRY_ASSIGN(load::RankPairs found, options.of_graphs
                                            ? load::FindGraphPairs(target, golden, options.filter)
                                            : load::FindRankPairs(target, golden, options.filter));
@@ -431,6 +465,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   if (options.watch.begin) options.watch.begin(report);
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
+  if (options.check_collectives) CheckBothSides(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
   if (writes) PL_TRY(WriteSummary(options.compare, report));
   return report;

@@ -46,6 +46,8 @@ struct CompareRanksOptions {
   std::optional<match::TrainingRules> training{};
   // Also write upstream's files of its search for the first difference (diff_analyze.h).
   bool diff_analyze = false;
+  // Also check the collectives of each side by themselves (collective_check.h). Not of graphs.
+  bool check_collectives = false;
   // Ranks are worked on side by side as long as the estimate of their memory stays below this.
   uint64_t memory_bytes = uint64_t{2} << 30;
   RankWatch watch{};
@@ -57,8 +59,8 @@ struct CompareRanksOptions {
 // compare_result_rankn-rankn_<time>.*, those of step s in its folder step<s>, and the summary as
 // compare_ranks_<time>.json. A rank that cannot be read or written is a state of the report and
 // stops no other one; its finished files stay.
-// Errors: those of FindRankPairs() and, with `training`, CheckTrainingOptions(); kIo when the
-// summary cannot be written.
+// Errors: those of FindRankPairs() and, with `training`, CheckTrainingOptions(); kInvalidArgument
+// for check_collectives of graphs; kIo when the summary cannot be written.
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options);
 

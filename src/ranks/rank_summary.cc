@@ -378,6 +378,7 @@ std::string RanksSummaryText(const RanksReport& report) {
                       AreSteps(report) ? "steps" : "ranks", report.CountOf(RankState::kCompared),
                       report.CountOf(RankState::kTakenOver), report.CountOf(RankState::kFailed),
                       report.CountOf(RankState::kMissing));
+  for (const CollectiveReport& side : report.collectives) text += CollectiveLines(side);
   text += RankLines(report);
   text += WarningLines(report);
   for (const std::string& file : report.files) text += fmt::format("file: {}\n", OneLine(file));
@@ -411,6 +412,12 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
   out.Open('[');
   for (const ComparedRank& rank : report.ranks) AddRank(rank, out);
   out.Close(']');
+  if (!report.collectives.empty()) {
+    out.Key("collectives");
+    out.Open('[');
+    for (const CollectiveReport& side : report.collectives) AddCollectives(side, out);
+    out.Close(']');
+  }
   out.Texts("notes", report.notes);
   out.Texts("files", report.files);
   out.Close('}');
@@ -424,6 +431,10 @@ Result<bool> FailsOn(const RanksReport& report, const std::vector<std::string>& 
   for (const ComparedRank& rank : report.ranks) {
     if (!rank.outcome) continue;
     for (const std::string& condition : rank.outcome->fails_on) AddCondition(condition, met);
+  }
+  for (const CollectiveReport& side : report.collectives) {
+    met.differs = met.differs || side.violated > 0;
+    met.unjudged = met.unjudged || side.not_judged > 0 || !side.notes.empty();
   }
   if (!report.is_complete() || !ShowsSomethingGood(report)) met.unjudged = met.unmatched = true;
   if (!report.origins.empty()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "load/rank_directories.h"
+#include "ranks/collective_check.h"
 #include "ranks/rank_outcome.h"
 
 namespace plumbline::ranks {
@@ -44,6 +45,8 @@ struct RanksReport {
   // At most one per rank of the first step that has any, in order of time as far as communication
   // tells; the first one is the answer.
   std::vector<RankOrigin> origins;
+  // What CheckCollectives() found on each side; it changes no answer. Empty: not asked for.
+  std::vector<CollectiveReport> collectives;
   CompareCounts counts;            // of all ranks together
   std::vector<std::string> files;  // of the summary; those of a rank are in its outcome
 
