@@ -199,7 +199,54 @@ void BindProbes(nb::class_<Class>& recorder) {
                });
 }
 
+// The framework's region of gathered calls, a context manager, whose begin and end are told.
+class GatheringRegion {
+ public:
+  GatheringRegion(nb::object calls, const nb::callable& original, const nb::args& args,
+                  const nb::kwargs& kwargs)
+      : owner_(std::move(calls)),
+        calls_(nb::cast<Collectives&>(owner_)),
+        region_(original(*args, **kwargs)) {}
+
+  nb::object Enter() {
+    calls_.BeginGathering();
+    try {
+      manager_ = region_.attr("__enter__")();
+    } catch (...) {
+      calls_.EndGathering(nullptr);
+      throw;
+    }
+    return manager_;
+  }
+
+  nb::object Exit(nb::handle type, nb::handle error, nb::handle traceback) {
+    nb::object result;
+    try {
+      result = region_.attr("__exit__")(type, error, traceback);
+    } catch (...) {
+      calls_.EndGathering(nullptr);
+      throw;
+    }
+    const nb::object handles = nb::getattr(manager_, "works", nb::none());  // PyTorch 2.1
+    const bool is_known = type.is_none() && nb::isinstance<nb::list>(handles);
+    calls_.EndGathering(is_known ? handles.ptr() : nullptr);
+    return result;
+  }
+
+ private:
+  nb::object owner_;  // keeps calls_
+  Collectives& calls_;
+  nb::object region_, manager_;
+};
+
 void BindCollectives(nb::module_& m) {
+  nb::class_<GatheringRegion>(m, "GatheringRegion", "A region whose calls start together.")
+      .def(nb::init<nb::object, nb::callable, nb::args, nb::kwargs>(),
+           nb::sig("def __init__(self, calls: Collectives | None, original: object, *args: object, "
+                   "**kwargs: object) -> None"))
+      .def("__enter__", &GatheringRegion::Enter)
+      .def("__exit__", &GatheringRegion::Exit, nb::arg("type").none(), nb::arg("error").none(),
+           nb::arg("traceback").none());
   nb::class_<Collectives>(m, "Collectives", "Records communication calls.")
       .def(
           "__init__",

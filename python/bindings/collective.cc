@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kIncomplete = "incomplete";
 constexpr std::string_view kWaited = "waited";
+// Class of what a gathered call returns instead of a handle: it refuses to be waited for.
+constexpr std::string_view kNoHandle = "_IllegalWork";
 
 // The value as it is at this moment: the user may empty a list of tensors before the call is
 // complete.
@@ -83,8 +85,8 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   if (result != nullptr) handles = HandlesOf(result);
   const bool later = result != nullptr && (!handles.empty() || PyDict_GET_SIZE(hooks_.postponed));
   if (open && call.is_selected && later) {
-    pending_.Add({std::move(call.name), &api, std::move(values), TakeInputs(thread)},
-                 std::move(handles));
+    Await({std::move(call.name), &api, std::move(values), TakeInputs(thread), {}},
+          std::move(handles));
     calls.AppendEntry(thread.call.Finish());
     return result;
   }
@@ -96,6 +98,12 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   if (open) calls.EndEntry(thread, call.name, thread.call, kept, /*is_listed=*/true);
   values.clear();  // while an error of the call is set aside
   return result;
+}
+
+void Collectives::Await(Begun call, std::vector<capture::ObjectRef> handles) {
+  const bool is_gathered = handles.empty() && regions_ > 0;
+  const uint64_t id = pending_.Add(std::move(call), std::move(handles));
+  if (is_gathered) gathered_.push_back(id);
 }
 
 PackedPart Collectives::TakeInputs(ThreadState& thread) const {
@@ -160,7 +168,8 @@ void Collectives::PackOutputs(const CollectiveApi& api,
 }
 
 bool Collectives::IsHandle(PyObject* value) const {
-  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(hooks_.handle_type)) != 0;
+  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(hooks_.handle_type)) != 0 &&
+         Py_TYPE(value)->tp_name != kNoHandle;
 }
 
 std::vector<capture::ObjectRef> Collectives::ItemsOf(PyObject* result) const {
@@ -196,6 +205,39 @@ void Collectives::Completed(PyObject* handle) {
   const KeepException hold;
   auto completion = pending_.Complete(handle);
   if (completion.complete) Record(*completion.complete, Mark::kNone);
+}
+
+void Collectives::BeginGathering() {
+  if (regions_++ > 0) {
+    regions_overlap_ = true;
+  } else {
+    gathered_.clear();
+  }
+}
+
+void Collectives::EndGathering(PyObject* handles) {
+  if (--regions_ > 0) return;
+  const std::vector<uint64_t> ids = std::exchange(gathered_, {});
+  if (std::exchange(regions_overlap_, false) || handles == nullptr) return;
+  ThreadState& thread = ThisThread();
+  if (!recorder_.calls().MayRecordLate(thread)) return;
+  const InTool in_tool(thread, recorder_.gate());
+  const KeepException hold;
+  std::vector<Begun> calls;
+  for (const uint64_t id : ids) {
+    auto pending = pending_.Take(id);
+    if (pending) calls.push_back(std::move(pending->call));  // else the window has ended since
+  }
+  if (calls.empty()) return;
+  Begun first = std::move(calls.front());
+  calls.erase(calls.begin());
+  first.together = std::move(calls);
+  std::vector<capture::ObjectRef> awaited = HandlesOf(handles);
+  if (awaited.empty()) {
+    Record(first, Mark::kNone);
+  } else {
+    pending_.Add(std::move(first), std::move(awaited));
+  }
 }
 
 void Collectives::Finish() {
@@ -261,6 +303,7 @@ void Collectives::Record(Begun& call, Mark mark) {
   }
   // Its stack and parent were listed when it began.
   calls.EndEntry(thread, call.name, out, kept, /*is_listed=*/false);
+  for (Begun& other : call.together) Record(other, mark);
 }
 
 }  // namespace plumbline::python

@@ -66,6 +66,12 @@ class Collectives {
   // and with "incomplete": true, without output, if they are not.
   void Finish();
 
+  // A region in which the framework gathers calls, to start them together at its end.
+  void BeginGathering();
+  // Its end. `handles`: a list of what the user will wait for, empty if the calls are complete; null
+  // if that is not known. Calls of regions that overlap stay without a completion.
+  void EndGathering(PyObject* handles);
+
   // Whether the call that returned `handle` is still to be recorded.
   [[nodiscard]] bool IsPending(PyObject* handle) const { return pending_.Awaits(handle); }
   Recorder& recorder() { return recorder_; }
@@ -77,9 +83,11 @@ class Collectives {
     const CollectiveApi* api = nullptr;
     std::vector<capture::ObjectRef> values;  // what becomes the output
     PackedPart inputs;  // members packed before the call, where they are searched with the output
+    std::vector<Begun> together;  // calls that are complete with this one
   };
   enum class Mark { kNone, kNotWaited, kIncomplete };
 
+  void Await(Begun call, std::vector<capture::ObjectRef> handles);
   // Of a call that is searched as a whole when it is complete: takes its inputs out of the entry,
   // which only lists it then. Nothing otherwise.
   PackedPart TakeInputs(ThreadState& thread) const;
@@ -100,6 +108,9 @@ class Collectives {
   Recorder& recorder_;
   CollectiveHooks hooks_;
   capture::PendingCalls<Begun> pending_;
+  size_t regions_ = 0;  // that are open
+  bool regions_overlap_ = false;
+  std::vector<uint64_t> gathered_;  // pending calls of the open region
 };
 
 }  // namespace plumbline::python

@@ -30,8 +30,8 @@ class PendingCalls {
     std::optional<Call> complete;
   };
 
-  // A handle that belongs to another call already stays that call's.
-  void Add(Call call, std::vector<ObjectRef> handles) {
+  // The number of the call. A handle that belongs to another call already stays that call's.
+  uint64_t Add(Call call, std::vector<ObjectRef> handles) {
     const uint64_t id = next_id_++;
     Pending& pending = calls_[id];
     pending.call = std::move(call);
@@ -40,6 +40,7 @@ class PendingCalls {
         pending.handles.push_back(std::move(handle));
       }
     }
+    return id;
   }
 
   [[nodiscard]] bool Awaits(const void* handle) const { return by_handle_.contains(handle); }

@@ -171,7 +171,7 @@ def test_groups_reductions_and_operations_are_described(calls: list[dict[str, An
 
 GROUPS = """
 import os, inspect, pickle, weakref
-even = dist.new_group([0, 2])
+even, everybody = dist.new_group([0, 2]), dist.new_group([0, 1, 2])
 signature, code = inspect.signature(dist.isend), dist.isend.__code__
 early, wait = dist.all_reduce, dist.Work.wait
 debugger.start()
@@ -197,7 +197,7 @@ try: dist.all_reduce("text")
 except (TypeError, ValueError): pass
 try: dist.all_to_all([torch.zeros(1)] * 3, [torch.zeros(1)] * 3)  # not every gloo has it
 except RuntimeError: pass
-# all_reduce.3 and .4 are gathered and start together
+# all_reduce.3 and .4 are gathered and start together, at the end of the region
 with dist._coalescing_manager():
     one, two = torch.ones(2), torch.ones(2)
     dist.all_reduce(one); dist.all_reduce(two)
@@ -231,7 +231,24 @@ time.sleep(0.2)
 for number in range(80): dist.broadcast(torch.ones(2), 0, async_op=True)  # enough for one sweep
 alive = sum(one() is not None for one in dropped)
 assert alive <= 50, alive
-# all_reduce.8 outlives its group
+# all_reduce.8 and .9 are gathered and waited for together; nobody waits for .10
+both = [torch.ones(2), torch.ones(2)]
+with dist._coalescing_manager(async_ops=True) as manager:
+    for value in both: dist.all_reduce(value, async_op=True)
+manager.wait()
+assert [value.tolist() for value in both] == [[3.0, 3.0]] * 2
+with dist._coalescing_manager(async_ops=True) as unawaited:
+    dist.all_reduce(torch.ones(2), async_op=True)
+# all_reduce.11: the end of an inner region tells nothing about the outer one, whose call it is
+with dist._coalescing_manager():
+    with dist._coalescing_manager(everybody):
+        dist.all_reduce(torch.ones(2))
+# all_reduce.12 never starts
+try:
+    with dist._coalescing_manager(): dist.all_reduce(torch.ones(2)); raise KeyError("mine")
+except KeyError as error: assert error.args == ("mine",)
+dist.distributed_c10d._world.pg_coalesce_state.clear()
+# all_reduce.13 outlives its group
 held = dist.all_reduce(torch.ones(2), group=dist.group.WORLD, async_op=True)
 held.wait
 dist.barrier()
@@ -270,11 +287,16 @@ def test_calls_that_fail_have_no_output(groups: list[dict[str, Any]]) -> None:
         assert "Distributed.all_to_all.0.forward" in data
 
 
-def test_calls_gathered_to_start_together_are_incomplete(groups: list[dict[str, Any]]) -> None:
+def test_calls_gathered_to_start_together(groups: list[dict[str, Any]]) -> None:
     for data in groups:
-        for number in (3, 4):
-            entry = data[f"Distributed.all_reduce.{number}.forward"]
-            assert entry["incomplete"] is True and "output" not in entry
+        calls = {number: data[f"Distributed.all_reduce.{number}.forward"]
+                 for number in (3, 4, 8, 9, 10, 11, 12)}
+        for number in (3, 4, 8, 9, 10):
+            assert outputs(calls[number])[0] == (3.0, 3.0), number
+            assert "incomplete" not in calls[number]
+            assert ("waited" in calls[number]) == (number == 10)
+        for number in (11, 12):
+            assert calls[number]["incomplete"] is True and "output" not in calls[number]
 
 
 def test_waits_for_futures_and_in_any_order(groups: list[dict[str, Any]]) -> None:
@@ -283,7 +305,7 @@ def test_waits_for_futures_and_in_any_order(groups: list[dict[str, Any]]) -> Non
             entry = data[f"Distributed.all_reduce.{number}.forward"]
             assert outputs(entry)[0] == (3.0, 3.0), number
             assert "waited" not in entry and "incomplete" not in entry
-        late = data["Distributed.all_reduce.8.forward"]
+        late = data["Distributed.all_reduce.13.forward"]
         assert late["waited"] is False and outputs(late)[1] == {"type": "torch.ProcessGroup"}
 
 

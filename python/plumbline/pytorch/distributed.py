@@ -71,6 +71,9 @@ class DistributedHooks:
         self._is_success = dist.Work.is_success
         for name, function in functions():
             self._functions.append(Redirection(function, self._probe_of(name)))
+        if gathering := getattr(dist.distributed_c10d, "_coalescing_manager", None):
+            self._functions.append(Redirection(gathering, functools.partial(
+                functools.partial, _core.GatheringRegion, self._collectives)))
         for method in (*WAITS, _TEST):
             self._handles.add(dist.Work, method, self._observed(getattr(dist.Work, method)))
         self._futures: dict[Any, Any] = {}  # future of a pending call -> its handle
