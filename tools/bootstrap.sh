@@ -15,6 +15,7 @@
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
 #   optional   build/optional: Triton, TorchAO, diffusers and timm, for one test each
+#   parallel   build/parallel: DeepSpeed and Megatron-Core, for one test
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -217,11 +218,12 @@ compile_release() {
     say "the preset release: not all of it compiles"
 }
 
-# make_beside NAME ENV LIST CHECK: ENV, an environment that has the packages of LIST and shares all
+# make_beside NAME ENV LIST CHECK [OPTION ...]: ENV, an environment that has the packages of LIST and shares all
 # others with .venv through a .pth file: own packages come first on sys.path, so an older NumPy wins
-# where it is pinned. CHECK is a Python statement that has to run in it.
+# where it is pinned. CHECK is a Python statement that has to run in it; pip gets the options.
 make_beside() {
   local name=$1 env=$2 list=$3 check=$4 hash site
+  shift 4
   hash=$({ cat "$stamps/python" "$list"; pwd; } | hash_text)
   if up_to_date "$name" "$hash" && [ -x "$env/bin/python" ]; then
     say "$env: up to date"
@@ -234,7 +236,7 @@ make_beside() {
   .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
     >"$site/shared_with_main_environment.pth"
   .venv/bin/python -m pip --python "$env/bin/python" install -q --disable-pip-version-check \
-    --no-compile --no-deps -r "$list" || fail "pip could not install $list"
+    --no-compile --no-deps "$@" -r "$list" || fail "pip could not install $list"
   "$env/bin/python" -W ignore -c "$check" >/dev/null || fail "$env: \"$check\" does not run"
   printf '%s' "$hash" >"$stamps/$name"
 }
@@ -257,6 +259,12 @@ make_optional() {
     'import triton, torch, diffusers, timm'
 }
 
+# DeepSpeed comes as source: it asks the installed torch what to build, which is nothing here.
+make_parallel() {
+  DS_BUILD_OPS=0 DS_ACCELERATOR=cpu make_beside parallel build/parallel requirements/parallel.txt \
+    'import deepspeed, megatron.core' --no-build-isolation
+}
+
 # Its program knows itself what is stale: tests call it too.
 build_test_device() {
   .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
@@ -275,8 +283,9 @@ for part in "$@"; do
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
     optional) make_optional ;;
+    parallel) make_parallel ;;
     test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
-      "python-native, upstream, mindspore, optional, test-device)" ;;
+      "python-native, upstream, mindspore, optional, parallel, test-device)" ;;
   esac
 done

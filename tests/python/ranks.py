@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warm_python import server_for
+from warm_python import Server, server_for
 
 # Importing PyTorch takes most of it, on a loaded machine; a hang must not stop the test run.
 TIME_LIMIT_S = 120
@@ -51,12 +51,13 @@ leave()
 """
 
 
-def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2) -> list[str]:
+def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2,
+              server: Server | None = None) -> list[str]:
     """What each rank printed; rank, world and a fresh store's path are in sys.argv[1:4]."""
     directory.mkdir(parents=True, exist_ok=True)
     store = directory / f"store{time.monotonic_ns()}"
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2", GLOO_SOCKET_IFNAME="lo")
-    server = server_for(code)
+    server = server or server_for(code)
     children = [
         server.start(["-c", code, rank, world, store, *arguments], environment, own_session=True)
         for rank in range(world)

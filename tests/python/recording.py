@@ -18,6 +18,15 @@ PLUMB = os.environ.get("PLUMB") or (str(_BESIDE) if _BESIDE.exists() else shutil
 assert PLUMB, "plumb is not installed and PLUMB is not set"
 
 
+# For programs that run examples, which record at a level of their own.
+AT_LEVEL = """
+def at_level(level):
+    import plumbline.pytorch
+    original = plumbline.pytorch.PrecisionDebugger
+    plumbline.pytorch.PrecisionDebugger = lambda **words: original(**{**words, "level": level})
+"""
+
+
 def config(directory: Path, **options: Any) -> Path:
     """Writes config.json below `directory`; task options go into the task's section."""
     common = {"task", "level", "step", "rank", "dump_path"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording import PLUMB
+from recording import AT_LEVEL, PLUMB
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # .venv, TorchAO, diffusers and timm (tools/bootstrap.sh optional).
@@ -32,7 +32,7 @@ OUTPUTS = {name: "out" if name == "with" else f"out_{name}" for name in RUNS}
 
 # Arguments: EXAMPLE ARGUMENT OUT ERRORS LEVEL FAULT, six words per run. What examples import
 # takes seconds, so it is imported once, and a child process runs each.
-_RUNNER = """
+_RUNNER = AT_LEVEL + """
 import gc, importlib, os, runpy, sys
 for name in ("transformers.models.llama", "accelerate", "lightning", "peft",
              "torchao.quantization", "diffusers", "timm"):
@@ -55,11 +55,6 @@ class Changed(TorchDispatchMode):
                 if self.uses == 4:
                     (result[0] if isinstance(result, tuple) else result).mul_(1.05)
             return result
-
-def at_level(level):
-    import plumbline.pytorch
-    original = plumbline.pytorch.PrecisionDebugger
-    plumbline.pytorch.PrecisionDebugger = lambda **words: original(**{**words, "level": level})
 
 gc.freeze()
 words = sys.argv[1:]
