@@ -128,6 +128,7 @@ void BindLateValues(nb::class_<Class>& recorder) {
                    [](Class& self) {
                      return self.observer().config().summary_mode == SummaryMode::kDigest;
                    })
+      .def_prop_ro("is_async", [](Class& self) { return self.observer().config().async_dump; })
       .def("add_rows", &AddRows, nb::arg("first"), nb::arg("address"), nb::arg("count"),
            "What a device computed of the tensors with the numbers from `first` on: rows of 10 "
            "float64 and 3 int64 in host memory. May write the files of a step.")

@@ -239,7 +239,8 @@ std::optional<DType> TensorReader::DTypeOf(PyObject* object) const {
   return ParseDType(StrOf(object));
 }
 
-// MindSpore's: `data_ptr()` waits until the operators under way have written the tensor.
+// MindSpore's: `data_ptr()` waits until the operators under way have written the tensor, and is not
+// asked of a device's.
 bool TensorReader::ReadAttributes(PyObject* tensor, HostTensor* out) const {
   static PyObject* const dtype_name = PyUnicode_InternFromString("_dtype");
   static PyObject* const shape_name = PyUnicode_InternFromString("shape");
@@ -258,7 +259,9 @@ bool TensorReader::ReadAttributes(PyObject* tensor, HostTensor* out) const {
     return false;
   }
   out->dtype = *known;
-  out->on_host = PyUnicode_Check(device.get()) && TextOf(device.get()).starts_with("CPU");
+  const std::string_view place = PyUnicode_Check(device.get()) ? TextOf(device.get()) : "";
+  out->on_host = place.starts_with("CPU");
+  if (!out->on_host) return !place.empty() && !place.starts_with("meta");
   const Owned pointer(PyObject_CallMethodNoArgs(tensor, pointer_name));
   if (!pointer) return false;
   const size_t address = PyLong_AsSize_t(pointer.get());

@@ -130,6 +130,9 @@ class Recorder:
     @property
     def wants_digest(self) -> bool: ...
 
+    @property
+    def is_async(self) -> bool: ...
+
     def add_rows(self, first: int, address: int, count: int) -> None:
         """
         What a device computed of the tensors with the numbers from `first` on: rows of 10 float64 and 3 int64 in host memory. May write the files of a step.

@@ -108,3 +108,8 @@ def _describe_array(
         null = {"Max": None, "Min": None, "Mean": None, "Norm": None}
         shape = list(array.shape)
         return "value", {"type": "numpy.ndarray", "dtype": text, "shape": shape, **null}
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a log."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

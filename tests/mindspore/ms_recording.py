@@ -15,7 +15,7 @@ def new_debugger(directory: Path, **options: Any) -> Any:
     if DebuggerBase._instance is not None:
         DebuggerBase._instance._close()
         DebuggerBase._instance = None
-    common = {"task", "level", "step", "rank", "dump_path"}
+    common = {"task", "level", "step", "rank", "dump_path", "async_dump"}
     task = options.setdefault("task", "statistics")
     top = {key: value for key, value in options.items() if key in common}
     top.setdefault("dump_path", str(directory / "out"))

@@ -27,9 +27,6 @@ _NOT_BUILT = {
     "are compared by `plumb compare`",
     "msprobe.pytorch.set_ge_dump_config": "setting up torchair's dump is not built yet. Such dumps "
     "are compared by `plumb compare`",
-    "msprobe.mindspore.save": "saving inside compiled graphs is not built yet",
-    "msprobe.mindspore.save_grad": "saving inside compiled graphs is not built yet",
-    "msprobe.mindspore.step": "saving inside compiled graphs is not built yet",
     "msprobe.pytorch.acl_save": "saving inside captured device graphs is not built yet",
     "msprobe.pytorch.AclGraphDumper": "saving inside captured device graphs is not built yet",
     "msprobe.visualization": "graph building is not built yet",

@@ -13,13 +13,14 @@ from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
 from plumbline.mindspore.graph_window import GraphWindow, set_dump
 from plumbline.mindspore.monitor import MindSporeMonitorParts
+from plumbline.mindspore.point_saves import save, save_grad, step
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import check_seed
 from plumbline.watch.trainer_mon import TrainerMonBase
 
 __all__ = [
     "MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "TrainerMon", "module_dump",
-    "module_dump_end", "seed_all", "set_dump",
+    "module_dump_end", "save", "save_grad", "seed_all", "set_dump", "step",
 ]  # fmt: skip
 
 _adapter = MindSporeAdapter()

@@ -17,6 +17,7 @@ from plumbline.mindspore.dropout import remove_dropout as without_dropout
 from plumbline.mindspore.gradients import OptimizerGradients
 from plumbline.mindspore.graph_gradients import GraphGradients
 from plumbline.mindspore.jit import JitCalls
+from plumbline.mindspore.late_copies import LateCopies
 from plumbline.mindspore.perturbation import MindSporeRuns
 from plumbline.mindspore.values import DTYPES, describe, describe_tensor, to_host
 from plumbline.random_calls import seed_process
@@ -32,6 +33,7 @@ class MindSporeAdapter(HookedAdapter):
         apis = ApiHooks(jit)
         super().__init__(apis, CellHooks(jit))
         self._use_cells = apis.use_cells
+        self._late = LateCopies()
 
     @property
     def name(self) -> str:
@@ -66,6 +68,8 @@ class MindSporeAdapter(HookedAdapter):
             "describe": describe,
             "to_host": to_host,
             "describe_tensor": describe_tensor,
+            "reduce_on_device": self._late.copy,
+            "copy_from_device": self._late.copy,
             "parameter": ms.Parameter,
             "dtypes": DTYPES,
             "requires_grad_name": "_requires_grad",
@@ -74,6 +78,14 @@ class MindSporeAdapter(HookedAdapter):
             "parameters_name": "_params",
             "node_id_name": "_unique_id",
         }
+
+    def use_recorder(self, recorder: _core.Recorder) -> None:
+        """Elements of tensors on devices go there, with `async_dump`."""
+        self._late.use(recorder)
+
+    def receive_values(self) -> None:
+        """Waits for those that are under way."""
+        self._late.receive()
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         """Wrapped APIs of this MindSpore version."""

@@ -83,7 +83,7 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> values.TensorAnsw
                 if source is not None and not _is_sparse(tensor):
                     shape = _shape_of(source)
         except Exception as error:
-            problem = f"the values of a {name}: {first_line(error)}"
+            problem = f"the values of a {name}: {values.first_line(error)}"
         if zeros and with_bytes:
             problem = "a sparse tensor too large for a file or a digest"
         return name, str(dtype), shape, grad, source, zeros, extra, problem
@@ -223,11 +223,6 @@ def _shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
         hint = size if isinstance(size, int) else getattr(size.node, "hint", None)
         sizes.append(hint if isinstance(hint, int) else 0)
     return tuple(sizes)
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, short enough for a log."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 def describe(value: Any) -> tuple[Any, ...]:

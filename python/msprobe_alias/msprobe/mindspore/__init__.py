@@ -8,8 +8,10 @@ from msprobe.mindspore.common.utils import MsprobeInitStep, MsprobeStep, seed_al
 from msprobe.mindspore.debugger.precision_debugger import PrecisionDebugger
 from msprobe.mindspore.monitor.module_hook import TrainerMon
 from msprobe.missing import refuse
+from plumbline.mindspore import save, save_grad, step
 
-__all__ = ["MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "TrainerMon", "seed_all"]
+__all__ = ["MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "TrainerMon", "save", "save_grad",
+           "seed_all", "step"]  # fmt: skip
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -10,34 +10,31 @@ the recorder. The training waits for none of it, unless the memory for what is u
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from plumbline import _core
+from plumbline.deliveries import Deliveries, HostCopy, sentence
 from plumbline.pytorch.device.statistics import COLUMNS, digest_into, reduce_into
-from plumbline.pytorch.values import first_line
+from plumbline.values import first_line
 
 _ROWS = 4096  # of a table: 416 KB
 # And the value of an integer without dimensions, which float64 may round; two halves of a digest.
 _ROW = COLUMNS + 3
-_POLL_SECONDS = 0.0005
 # Tables on their way before the training is held up until one has come.
 _MOST_UNDER_WAY = 64
 # Elements on their way before the training is held up; a tensor that is larger is read at once.
 _MOST_BYTES = 512 << 20
 _CAPTURED = -1
 _WITHOUT_TRITON: set[str] = set()
-# A device that gives nothing for so long when the process ends is given up.
-_PATIENCE_SECONDS = 60.0
 
 
 class _Table:
     """Rows of one stream of a device, and where they arrive on the host."""
+
+    size = 0
 
     def __init__(self, device: torch.device) -> None:
         self.rows = torch.empty((_ROWS, _ROW), dtype=torch.int64, device=device)
@@ -67,21 +64,6 @@ class _Table:
         recorder.add_rows(self.first, self.host.data_ptr(), self.used)
 
 
-class _Copy:
-    """The elements of one tensor."""
-
-    used = 1
-
-    def __init__(self, number: int, host: torch.Tensor, event: Any) -> None:
-        self.first = number
-        self.host = host
-        self.event = event
-
-    def deliver(self, recorder: _core.Recorder) -> None:
-        if not recorder.add_tensor(self.first, self.host):
-            raise RuntimeError(f"the copy on the host cannot be read ({self.host.dtype})")
-
-
 class LateValues:
     """The tables of this process. Thread-safe."""
 
@@ -94,12 +76,7 @@ class LateValues:
         self._streams: dict[torch.device, Any] = {}
         self._next = 1
         self._unable: set[torch.device] = set()
-        self._under_way: queue.SimpleQueue[tuple[_core.Recorder, _Table | _Copy]] = \
-            queue.SimpleQueue()
-        self._count = 0  # of what is under way, and the bytes of the copies
-        self._bytes = 0
-        self._arrived = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._under_way = Deliveries(self._arrived)
 
     def use(self, recorder: _core.Recorder) -> None:
         """Values go to `recorder` from now on."""
@@ -145,12 +122,7 @@ class LateValues:
 
     def receive(self) -> None:
         """Waits until all that was sent for has come: the process ends."""
-        with self._arrived:
-            while self._count and self._thread is not None and self._thread.is_alive():
-                before = self._count
-                self._arrived.wait(_PATIENCE_SECONDS)
-                if self._count == before:
-                    break
+        self._under_way.receive()
 
     def _reduce(self, tensor: torch.Tensor, device: torch.device) -> int:
         stream = getattr(torch, device.type).current_stream(device)
@@ -165,8 +137,9 @@ class LateValues:
 
     def _copy(self, tensor: torch.Tensor, device: torch.device) -> int | None:
         size = tensor.numel() * tensor.element_size()
-        if size > _MOST_BYTES or not self._wait_until(
-                lambda: self._count == 0 or self._bytes + size <= _MOST_BYTES):
+        way = self._under_way
+        if size > _MOST_BYTES or not way.wait_until(
+                lambda: way.count == 0 or way.bytes + size <= _MOST_BYTES):
             return None
         module = getattr(torch, device.type)
         host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -175,23 +148,20 @@ class LateValues:
         event.record(module.current_stream(device))
         number = self._next
         self._next += 1
-        self._follow(_Copy(number, host, event))
+        assert self._recorder is not None
+        way.follow(self._recorder, HostCopy(number, host, size, event))
         return number
 
     def _new_table(self, device: torch.device) -> _Table:
         free = self._free.setdefault(device, [])
         if not free:
-            self._wait_until(lambda: bool(free) or self._count < _MOST_UNDER_WAY)
+            way = self._under_way
+            way.wait_until(lambda: bool(free) or way.count < _MOST_UNDER_WAY)
         table = free.pop() if free else _Table(device)
         table.first = self._next
         table.used = 0
         self._next += _ROWS
         return table
-
-    def _wait_until(self, is_free: Callable[[], bool]) -> bool:
-        """Holds the training up until what is under way has become less; False: it does not."""
-        with self._arrived:
-            return self._arrived.wait_for(is_free, _PATIENCE_SECONDS)
 
     def _send(self, table: _Table, stream: Any) -> None:
         recorder = self._recorder
@@ -211,32 +181,13 @@ class LateValues:
                 table.event = module.Event()
                 table.event.record(side)
         except RuntimeError as error:
-            recorder.drop_values(table.first, table.used, _sentence(error))
+            recorder.drop_values(table.first, table.used, sentence(error))
             return
-        self._follow(table)
+        self._under_way.follow(recorder, table)
 
-    def _follow(self, parcel: _Table | _Copy) -> None:
-        with self._arrived:
-            self._count += 1
-            self._bytes += parcel.host.nbytes if isinstance(parcel, _Copy) else 0
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._receive, name="plumb-late", daemon=True)
-            self._thread.start()
-        assert self._recorder is not None
-        self._under_way.put((self._recorder, parcel))
-
-    def _receive(self) -> None:
-        while True:
-            recorder, parcel = self._under_way.get()
-            is_whole = _deliver(recorder, parcel)
-            with self._arrived:
-                self._count -= 1
-                if isinstance(parcel, _Copy):
-                    self._bytes -= parcel.host.nbytes
-                elif is_whole:
-                    self._free.setdefault(parcel.rows.device, []).append(parcel)
-                self._arrived.notify_all()
-            del recorder, parcel
+    def _arrived(self, parcel: _Table | HostCopy) -> None:
+        if isinstance(parcel, _Table):
+            self._free.setdefault(parcel.rows.device, []).append(parcel)
 
 
 def _is_capturing(device: torch.device) -> bool:
@@ -260,25 +211,8 @@ def _kernels_for(device: torch.device) -> Any:
     return None
 
 
-def _deliver(recorder: _core.Recorder, parcel: _Table | _Copy) -> bool:
-    """Whether the values came. Never raises."""
-    try:
-        while not parcel.event.query():
-            time.sleep(_POLL_SECONDS)
-        parcel.deliver(recorder)
-    except Exception as error:
-        recorder.drop_values(parcel.first, parcel.used, _sentence(error))
-        return False
-    return True
-
-
 def _current(module: Any, stream: Any) -> contextlib.AbstractContextManager[Any]:
     """Makes `stream` the current one."""
     switch = getattr(module, "stream", None)  # a torch.Stream is a context manager since 2.6
     manager: contextlib.AbstractContextManager[Any] = stream if switch is None else switch(stream)
     return manager
-
-
-def _sentence(error: BaseException) -> str:
-    return f"the device did not give them: {first_line(error)}"
-
