@@ -23,7 +23,7 @@ CAPS = {"file": 800, "header": 300, "function": 60, "test function": 40, "parame
 FRAMEWORK_BUDGET = 1400
 # python/plumbline/pytorch/device: what tensors on accelerators need beside the hooks.
 DEVICE_BUDGET = 700
-PACKAGE_BUDGET = 6450
+PACKAGE_BUDGET = 6500
 FRAMEWORKS = ("pytorch", "mindspore")
 # A folder of src/ holds few and full files: a unit is a header with its source and its test. The
 # smallest header that may have a single includer.

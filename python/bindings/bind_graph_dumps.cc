@@ -71,6 +71,15 @@ void BindRun(nb::module_& m) {
       nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
       nb::arg("level").none(), nb::arg("step_json").none(),
       "Whether config.json, with the arguments over it, has level L2.");
+  m.def(
+      "asks_for_api",
+      [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
+         const OptionalText& level, const OptionalText& step_json) {
+        return graph_dump::AsksForApi(config_path, {task, dump_path, level, step_json});
+      },
+      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
+      nb::arg("level").none(), nb::arg("step_json").none(),
+      "Whether it has level L2 and a list that names an API.");
 }
 
 // Kernel, rank, step, is_output, path.

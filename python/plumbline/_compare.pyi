@@ -286,6 +286,9 @@ def plan_graph_dump(config_path: str | None, task: str | None, dump_path: str | 
 def asks_for_kernels(config_path: str | None, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> bool:
     """Whether config.json, with the arguments over it, has level L2."""
 
+def asks_for_api(config_path: str | None, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> bool:
+    """Whether it has level L2 and a list that names an API."""
+
 class GraphIndex:
     """Every tensor of a static-graph dump."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from plumbline import _core
 from plumbline.adapter import Adapter
+from plumbline.values import first_line
 
 
 def write_kernel_config(directory: str, rank: int | None) -> str:
@@ -75,6 +76,8 @@ class OperatorWindow:
         self._calls = 0
         self._patches = _core.PatchSet()
         self._records: Any = None
+        self._device: Any = None
+        self._dumps = 0  # of kernels, by the device, in this step
         self._epoch = -1
 
     def install(self) -> None:
@@ -105,8 +108,11 @@ class OperatorWindow:
                 f"{self._target}: not called in this step ({self._calls} calls of {self._api}). "
                 "Nothing is recorded"
             )
-        else:
+        elif self._device is None:
             _core.log_info(f"{self._target}: {self._records.calls} operators are recorded")
+        elif self._dumps:
+            _core.log_info(f"The kernel data of {self._target} is dumped successfully.")
+            self._dumps = 0
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -123,7 +129,8 @@ class OperatorWindow:
         self._calls += 1
         if number != self._number:
             return original(*args, **kwargs)
-        self._records = self._adapter.operator_records(self._recorder)
+        self._device = self._adapter.kernel_dump_device()
+        self._records = self._device or self._adapter.operator_records(self._recorder)
         if self._direction == "forward":
             with self._bracket():
                 return original(*args, **kwargs)
@@ -131,41 +138,54 @@ class OperatorWindow:
             lambda: original(*args, **kwargs),
             self._bracket,
             self._adapter.next_node_number,
+            self._adapter.framework_parts().get("grad_node_name", "grad_fn"),
         )
 
     @contextlib.contextmanager
     def _bracket(self) -> Iterator[None]:
-        device = self._adapter.kernel_dump_device()
-        if device is None:
+        if self._device is None:
             with self._records:
                 yield
             return
         step = str(Path(self._recorder.run_directory).parent)
-        path = write_kernel_config(step, self._rank())
-        begin_kernel_dump(device, path)
+        is_open = self._tried(lambda: begin_kernel_dump(
+            self._device, write_kernel_config(step, self._rank())))
         try:
             yield
         finally:
-            end_kernel_dump(device)
+            self._dumps += is_open and self._tried(lambda: end_kernel_dump(self._device))
+
+    def _tried(self, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except Exception as error:
+            _core.log_warning(f"The kernel dump does not support the {self._target} API: "
+                              f"{first_line(error)}")
+            return False
+        return True
 
 
 def _around_backward(
     call: Callable[[], Any],
     bracket: Callable[[], AbstractContextManager[None]],
     next_node_number: Callable[[], int],
+    node_name: str,
 ) -> Any:
     """Runs `call`; the graph nodes that it makes will run inside `bracket()`."""
     first = next_node_number()
     result = call()
     items = list(result) if isinstance(result, (tuple, list)) else [result]
-    waiting = [getattr(item, "grad_fn", None) for item in items]
+    waiting = [getattr(item, node_name, None) for item in items]
     seen: set[Any] = set()
     while waiting:
         node = waiting.pop()
         # Nodes that store gradients of leaves have the largest number.
-        if node is None or node in seen or not first <= node._sequence_nr() < 2**64 - 1:
+        if node is None or not first <= node._sequence_nr() < 2**64 - 1:
             continue
-        seen.add(node)
+        name = getattr(node, "_unique_id", lambda node=node: node)()
+        if name in seen:
+            continue
+        seen.add(name)
         _bracket(node, bracket)
         waiting += [edge[0] for edge in node.next_functions]
     return result

@@ -172,6 +172,17 @@ def test_mindtorch_has_the_names_of_pytorch(torch: Any, tmp_path: Path) -> None:
         assert entry["input_args"][0]["Max"] == 1 and entry["output"][0]["Max"] == 2
 
 
+def test_mindtorch_is_told_by_its_tensors(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its class may be one of its own, of which MindSpore's tensors only say that they are."""
+    torch.Tensor = type("Tensor", (), {"abs": ms.Tensor.abs})
+    assert MindSporeAdapter().name == "mindspore"  # no tensor() yet
+    torch.tensor = lambda value: ms.Tensor(value)
+    adapter = MindSporeAdapter()
+    assert (adapter.name, adapter.module_prefix) == ("mindtorch", "Module")
+    monkeypatch.setattr(torch, "tensor", lambda value: value)
+    assert (adapter.name, adapter.module_prefix) == ("mindspore", "Cell")
+
+
 def test_mindtorch_may_be_imported_late(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = MindSporeAdapter()
     assert (adapter.name, adapter.module_prefix) == ("mindtorch", "Module")

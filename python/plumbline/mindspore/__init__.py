@@ -6,9 +6,10 @@ from typing import Any
 
 import mindspore as ms
 
-from plumbline import _core
+from plumbline import _compare, _core
 from plumbline.call_window import Settings, Window
 from plumbline.debugger import DebuggerBase
+from plumbline.mindspore import graph_mode
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
 from plumbline.mindspore.graph_window import GraphWindow, set_dump
@@ -45,7 +46,7 @@ class PrecisionDebugger(DebuggerBase):
         """Graphs are dumped by MindSpore itself; calls are recorded."""
         if _core.asks_for_grad_probe(*settings):
             return super()._new_window(settings, model)
-        if GraphWindow.is_asked_for(settings):
+        if GraphWindow.is_asked_for(settings) and not self._has_kernels_of_api(settings):
             return GraphWindow(settings)
         window = super()._new_window(settings, model)
         # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run
@@ -53,6 +54,14 @@ class PrecisionDebugger(DebuggerBase):
         if ms.get_context("device_target") == "CPU":
             ms.runtime.launch_blocking()
         return window
+
+
+    def _has_kernels_of_api(self, settings: Settings) -> bool:
+        """Level L2 of one API: while it runs the device dumps, which the library here tells it."""
+        if graph_mode.execution_mode() != "pynative" or not _compare.asks_for_api(*settings):
+            return False
+        _compare.plan_graph_dump(*settings, graph_mode.place())  # refuses what is wrong
+        return self._adapter.kernel_dump_device() is not None
 
 
 class TrainerMon(TrainerMonBase):

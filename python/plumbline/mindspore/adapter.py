@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import mindspore as ms
@@ -57,8 +59,8 @@ class MindSporeAdapter(HookedAdapter):
             return None
 
     def is_module(self, value: object) -> bool:
-        """Whether `value` is a mindspore.nn.Cell."""
-        return isinstance(value, ms.nn.Cell)
+        """Whether `value` is a mindspore.nn.Cell, or a module of MindTorch."""
+        return isinstance(value, (ms.nn.Cell, mindtorch.module_type() or ms.nn.Cell))
 
     def framework_parts(self) -> dict[str, Any]:
         """Types and callables for `_core.new_recorder`."""
@@ -75,7 +77,7 @@ class MindSporeAdapter(HookedAdapter):
             "requires_grad_name": "_requires_grad",
             "grad_node_name": "_grad_node",
             "output_number_name": "_output_index",
-            "parameters_name": "_params",
+            "parameters_name": "_parameters" if mindtorch.module_type() else "_params",
             "node_id_name": "_unique_id",
         }
 
@@ -93,23 +95,30 @@ class MindSporeAdapter(HookedAdapter):
 
     def use_model(self, models: Iterable[ms.nn.Cell]) -> None:
         """The primitives that the cells of `models` hold are recorded as APIs, too."""
-        self._use_cells(cell for model in models for _, cell in model.cells_and_names())
+        self._use_cells(cell for model in models if isinstance(model, ms.nn.Cell)
+                        for _, cell in model.cells_and_names())
 
     def operator_records(self, recorder: _core.Recorder) -> Any:
-        raise _core.UnsupportedError(
-            "level: L2 is not there for MindSpore in PyNative mode. Use level L1 or mix"
-        )
+        raise _core.UnsupportedError("level: L2 needs the library of a device. Use level L1 or mix")
 
     def second_runs(self) -> MindSporeRuns:
         """For the perturbation check."""
         return MindSporeRuns()
 
     def next_node_number(self) -> int:
-        raise _core.UnsupportedError("level: L2 is not there for MindSpore in PyNative mode")
+        """No node has a smaller one yet than that of a product which is made to ask."""
+        node = (ms.Parameter(ms.Tensor([1.0])) * 1)._grad_node
+        return 2**64 - 1 if node is None else int(node._sequence_nr())
 
     def kernel_dump_device(self) -> Any:
-        """None: level L2 is not there."""
-        return None
+        """CANN's dump, through upstream's library; None where that is not installed."""
+        try:
+            adump = importlib.import_module("msprobe.lib._msprobe_c")
+        except ImportError:
+            return None
+        return SimpleNamespace(
+            synchronize=ms.runtime.synchronize, init_dump=adump.init_dump,
+            set_dump=adump.set_dump, finalize_dump=adump.finalize_dump)
 
     def new_gradients(self) -> OptimizerGradients | GraphGradients:
         """Those that optimizers are called with, in Python or in a graph."""
@@ -125,7 +134,9 @@ class MindSporeAdapter(HookedAdapter):
         """Nothing was installed."""
 
     def module_tree(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
-        """cells_and_names() without the root."""
+        """cells_and_names() without the root; named_modules() of a module of MindTorch."""
+        if not isinstance(model, ms.nn.Cell):
+            return [(name, module) for name, module in model.named_modules() if module is not model]
         cells = [(name, cell) for name, cell in model.cells_and_names() if cell is not model]
         # What MindSpore puts around a cell to compute it again calls the cell itself.
         return [(name, cell) for name, cell in cells if "_recompute_cell" not in name.split(".")]

@@ -35,7 +35,7 @@ def new_autograd() -> _core.Autograd:
 
 def register_after(module: Any, after: CopyableHook) -> Any:
     """MindSpore registers none for a cell with a bprop of its own, yet runs what is there."""
-    if not module.has_bprop:
+    if not getattr(module, "has_bprop", False):
         return module.register_forward_hook(after, with_kwargs=True, always_call=True)
     tables = (module._forward_hook_with_kwargs, module._forward_hook_always_called)
     handle = HookHandle(module._forward_hook, extra_dict=list(tables))

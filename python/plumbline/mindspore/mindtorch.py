@@ -22,9 +22,21 @@ _COMMUNICATION = (("distributed", "Distributed", "torch.distributed"),)
 
 
 def is_there() -> bool:
-    """Whether `torch` is MindTorch: its tensors are MindSpore's."""
-    kind = getattr(sys.modules.get("torch"), "Tensor", None)
-    return isinstance(kind, type) and issubclass(kind, ms.Tensor)
+    """Whether `torch` is MindTorch: its tensors are MindSpore's, whatever its class Tensor is."""
+    torch: Any = sys.modules.get("torch")
+    kind = getattr(torch, "Tensor", None)
+    if isinstance(kind, type) and issubclass(kind, ms.Tensor):
+        return True
+    try:
+        return isinstance(torch.tensor(0.0), ms.Tensor)
+    except Exception:  # no torch, or half of one
+        return False
+
+
+def module_type() -> Any:
+    """Its class of modules where they are PyTorch's and no cells; None: they are cells, or none."""
+    kind = _find("torch.nn.Module") if is_there() else None
+    return kind if isinstance(kind, type) and not issubclass(kind, ms.nn.Cell) else None
 
 
 def apis() -> Iterator[tuple[str, str, object, str]]:

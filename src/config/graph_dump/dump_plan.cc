@@ -264,4 +264,9 @@ Result<DumpPlan> PlanDump(const std::optional<std::string>& config_path,
   return plan;
 }
 
+bool AsksForApi(const std::optional<std::string>& config_path, const ConfigOverrides& overrides) {
+  const Result<DumpRequest> request = ReadDumpRequest(config_path, overrides);
+  return request && request->level == "L2" && NamesAnApi(request->list);
+}
+
 }  // namespace plumbline::graph_dump

@@ -46,6 +46,10 @@ struct DumpPlan {
   std::vector<std::string> warnings;
 };
 
+// Whether level L2 is asked for and `list` names an API ("Mint.exp.0.forward"): the device is to dump
+// the kernels below it, where it can. False for a file that cannot be read.
+bool AsksForApi(const std::optional<std::string>& config_path, const ConfigOverrides& overrides);
+
 // What the environment of the training must hold before MindSpore starts, and must not hold.
 struct DumpEnvironment {
   std::vector<std::pair<std::string, std::string>> set;
