@@ -192,21 +192,24 @@ build_native() {
     return 0
   fi
   say "plumbline and plumb: building (log in $log)"
-  rm -f "$stamps/native"
+  rm -rf "$stamps/native" build/dist
   # Alone, the wheel is compiled in the quick way. Beside the preset release it is compiled as that
   # is, by the same compiler's name: ccache has the objects then.
   if [ -d build/release ]; then
     precompiled=OFF
     grep -q '^PLUMBLINE_AT_ONCE:BOOL=ON' build/release/CMakeCache.txt 2>/dev/null || at_once=OFF
   fi
-  if ! CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
+  if ! CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip wheel -v \
       --config-settings="cmake.define.PLUMBLINE_PRECOMPILE=$precompiled" \
       --config-settings="cmake.define.PLUMBLINE_AT_ONCE=$at_once" \
       --config-settings="cmake.define.PLUMBLINE_WERROR=${CI:+ON}" \
-      --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$log" 2>&1; then
+      --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/dist . >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     fail "the native build failed; the whole log is $log"
   fi
+  # The name of the distribution until version 0.1.0: two would own the same files.
+  .venv/bin/python -m pip uninstall -q -y --disable-pip-version-check plumbline >>"$log" 2>&1
+  pip_install --no-deps --no-index --force-reinstall build/dist/*.whl
   printf '%s' "$hash" >"$stamps/native"
 }
 

@@ -8,7 +8,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_BACKWARD_CALL_H_
 #define PLUMBLINE_PYTHON_BINDINGS_BACKWARD_CALL_H_
 
-#include <Python.h>
+#include "python_api.h"
 #include <nanobind/nanobind.h>
 
 #include <cstddef>

@@ -58,13 +58,11 @@ int Clear(PyObject* /*self*/) {
 }
 
 void FreeProbe(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_DECREF(AsProbe(self)->original);
   delete AsProbe(self)->collective;
   Py_DECREF(AsProbe(self)->owner);
-  type->tp_free(self);
-  Py_DECREF(type);
+  FreeWithClass(self);
 }
 
 PyObject* GetAttribute(PyObject* self, PyObject* name) {
@@ -102,8 +100,9 @@ PyObject* Unbound(PyObject* self) {
 
 PyObject* BindFunction(PyObject* self, PyObject* instance, PyObject* owner) {
   // Builtin functions do not bind, Python functions do.
-  descrgetfunc get = Py_TYPE(AsProbe(self)->original)->tp_descr_get;
-  if (get == nullptr || instance == nullptr || instance == Py_None) return Py_NewRef(self);
+  PyTypeObject* const type = Py_TYPE(AsProbe(self)->original);
+  const bool binds = PyType_GetSlot(type, Py_tp_descr_get) != nullptr;
+  if (!binds || instance == nullptr || instance == Py_None) return Py_NewRef(self);
   (void)owner;
   return PyMethod_New(self, instance);
 }

@@ -39,9 +39,7 @@ void FreeCallback(PyObject* self) {
   auto* callback = reinterpret_cast<Callback*>(self);
   callback->body.~CallbackBody();
   Py_DECREF(callback->owner);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  FreeWithClass(self);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "python_program.h"
 #include "recorder.h"
 
+namespace nb = nanobind;
+
 namespace plumbline::python {
 namespace {
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "python_api.h"
+
 namespace plumbline::python {
 
 // A path as the operating system knows it. From Python: str, bytes or os.PathLike without NUL.

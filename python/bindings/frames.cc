@@ -25,17 +25,29 @@ int InstructionOf(PyFrameObject* frame) {
 #endif
 }
 
-// Source line `number` of `path`, stripped; empty if there is none.
-std::string SourceLine(PyObject* path, int number) {
+// An attribute of a code object that is a text; empty if it has surrogates.
+std::string AttributeText(PyCodeObject* code, const char* name) {
+  PyObject* text = PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), name);
+  const std::string copy(text == nullptr ? std::string_view() : Utf8(text));
+  if (text == nullptr) DropError();
+  Py_XDECREF(text);
+  return copy;
+}
+
+// Source line `number` of the file of `code`, stripped; empty if there is none.
+std::string SourceLine(PyCodeObject* code, int number) {
   std::string line;
   PyObject* module = PyImport_ImportModule("linecache");
-  PyObject* text =
-      module == nullptr ? nullptr : PyObject_CallMethod(module, "getline", "Oi", path, number);
+  PyObject* path = PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_filename");
+  PyObject* text = module == nullptr || path == nullptr
+                       ? nullptr
+                       : PyObject_CallMethod(module, "getline", "Oi", path, number);
   PyObject* stripped = text == nullptr ? nullptr : PyObject_CallMethod(text, "strip", nullptr);
   if (stripped != nullptr) line = Utf8(stripped);
   if (PyErr_Occurred() != nullptr) DropError();
   Py_XDECREF(stripped);
   Py_XDECREF(text);
+  Py_XDECREF(path);
   Py_XDECREF(module);
   return line;
 }
@@ -43,15 +55,15 @@ std::string SourceLine(PyObject* path, int number) {
 }  // namespace
 
 StackTable::~StackTable() {
-  for (const auto& [code, info] : codes_) Py_DECREF(code);
+  for (const auto& [code, info] : codes_) Py_DECREF(reinterpret_cast<PyObject*>(code));
 }
 
 const StackTable::CodeInfo& StackTable::InfoOf(PyCodeObject* code) {
   const auto found = codes_.find(code);
   if (found != codes_.end()) return found->second;
-  Py_INCREF(code);
-  const std::string_view path = Utf8(code->co_filename);
-  const std::string_view name = Utf8(code->co_name);
+  Py_INCREF(reinterpret_cast<PyObject*>(code));
+  const std::string path = AttributeText(code, "co_filename");
+  const std::string name = AttributeText(code, "co_name");
   CodeInfo info;
   info.is_own = !own_directory_.empty() && path.starts_with(own_directory_);
   info.is_recompute_function =
@@ -74,8 +86,8 @@ StackInfo StackTable::Current() {
     hash ^= hash >> 29;
     PyFrameObject* outer = PyFrame_GetBack(frame);
     // The frame chain is alive while this thread stands here, and so are its code objects.
-    Py_DECREF(code);
-    Py_DECREF(frame);
+    Py_DECREF(reinterpret_cast<PyObject*>(code));
+    Py_DECREF(reinterpret_cast<PyObject*>(frame));
     frame = outer;
   }
   return Intern(hash);
@@ -113,12 +125,12 @@ const std::string& StackTable::TextOf(const Key& key) {
   if (found != lines.end()) return found->second;
   const int line = PyCode_Addr2Line(key.code, key.instruction);
   std::string text;
-  const std::string source = SourceLine(key.code->co_filename, line);
+  const std::string source = SourceLine(key.code, line);
   if (!source.empty()) {
     text = "File ";
-    text += Utf8(key.code->co_filename);
+    text += AttributeText(key.code, "co_filename");
     text += ", line " + std::to_string(line) + ", in ";
-    text += Utf8(key.code->co_name);
+    text += AttributeText(key.code, "co_name");
     text += ", \n ";
     text += source;
   }

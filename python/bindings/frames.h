@@ -3,7 +3,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_FRAMES_H_
 #define PLUMBLINE_PYTHON_BINDINGS_FRAMES_H_
 
-#include <Python.h>
+#include "python_api.h"
 
 #include <cstdint>
 #include <string>

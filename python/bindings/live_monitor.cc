@@ -90,8 +90,8 @@ PyObject* Pick(PyObject* value, const watch::ElementSpec& spec, const WatchedMod
   }
   const std::string expected =
       spec.form == Form::kWhole ? std::string("tensor") : fmt::format("tuple[{}]", spec.length);
-  const std::string got = is_tuple ? fmt::format("tuple[{}]", PyTuple_GET_SIZE(value))
-                                   : std::string(Py_TYPE(value)->tp_name);
+  const std::string got =
+      is_tuple ? fmt::format("tuple[{}]", PyTuple_GET_SIZE(value)) : TypeNameOf(value);
   monitor.Warn(
       fmt::format("config spec validate failed: {} of {} is {} (expected {} as the "
                   "configuration says); its rows have no values",

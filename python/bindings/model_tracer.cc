@@ -18,13 +18,6 @@ constexpr size_t kUnlockFromBytes = size_t{1} << 20;
 
 bool IsEmpty(const HostTensor& host) { return host.view().element_count() == 0; }
 
-std::string TypeNameOf(PyObject* object) {
-  const nb::object name = nb::steal(
-      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
-  if (!name.is_valid()) DropError();
-  return name.is_valid() ? std::string(TextOf(name.ptr())) : std::string();
-}
-
 // A list or tuple of two floats.
 bool ReadPair(PyObject* pair, kernels::AbsExtremes* extremes) {
   if (!PySequence_Check(pair) || PySequence_Size(pair) != 2) return false;

@@ -12,6 +12,7 @@
 #include "call_probe.h"
 #include "callback.h"
 #include "errors.h"
+#include "python_api.h"
 
 namespace nb = nanobind;
 
@@ -19,6 +20,7 @@ NB_MODULE(_core, m) {
   // The recorder lives until the process ends, and the framework's tables refer to its probes.
   nb::set_leak_warnings(false);
   m.doc() = "Native core of plumbline.";
+  plumbline::python::LoadPythonApi();
   if (!plumbline::python::InitProbeTypes() || !plumbline::python::InitCallbackType()) {
     throw nb::python_error();
   }

@@ -3,7 +3,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_MODULE_BUFFERS_H_
 #define PLUMBLINE_PYTHON_BINDINGS_MODULE_BUFFERS_H_
 
-#include <Python.h>
+#include "python_api.h"
 #include <nanobind/nanobind.h>
 
 #include "capture/tensor_identity.h"

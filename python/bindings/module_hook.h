@@ -3,7 +3,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_MODULE_HOOK_H_
 #define PLUMBLINE_PYTHON_BINDINGS_MODULE_HOOK_H_
 
-#include <Python.h>
+#include "python_api.h"
 #include <nanobind/nanobind.h>
 
 #include <cstdint>

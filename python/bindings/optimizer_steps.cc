@@ -127,8 +127,8 @@ void OptimizerSteps::Begin(Begun update, const nb::tuple& inputs, const nb::dict
   if (calls.WantsInput(update.call)) {
     calls.NameEntry(thread, update.call.name, &update.inputs.kept);
     ValueWalker walker(recorder_.types(), recorder_, thread.with_paths());
-    walker.List(dump_json::kInputArgs, "input", &PyTuple_GET_ITEM(inputs.ptr(), 0),
-                PyTuple_GET_SIZE(inputs.ptr()), out);
+    const std::vector<PyObject*> items = ItemsOf(inputs.ptr());
+    walker.List(dump_json::kInputArgs, "input", items.data(), std::ssize(items), out);
     walker.Dict(dump_json::kInputKwargs, "kwargs", settings.ptr(), out);
     calls.CountUnreadable(thread, walker.failures());
     update.inputs.bytes.assign(out.bytes().begin(), out.bytes().end());

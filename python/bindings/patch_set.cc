@@ -7,7 +7,7 @@ namespace {
 PyObject* OwnAttribute(PyObject* owner, PyObject* name) {
   PyObject* dict = nullptr;
   if (PyType_Check(owner)) {
-    dict = Py_XNewRef(reinterpret_cast<PyTypeObject*>(owner)->tp_dict);
+    dict = PyObject_GetAttrString(owner, "__dict__");  // a view of the class's own
   } else {
     dict = PyObject_GenericGetDict(owner, nullptr);
   }
@@ -15,9 +15,10 @@ PyObject* OwnAttribute(PyObject* owner, PyObject* name) {
     PyErr_Clear();
     return nullptr;
   }
-  PyObject* value = PyDict_GetItemWithError(dict, name);
+  PyObject* value = PyObject_GetItem(dict, name);
   if (value == nullptr) PyErr_Clear();
-  Py_DECREF(dict);  // the owner keeps it
+  Py_XDECREF(value);  // the owner keeps it
+  Py_DECREF(dict);
   return value;
 }
 

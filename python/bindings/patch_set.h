@@ -3,7 +3,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_PATCH_SET_H_
 #define PLUMBLINE_PYTHON_BINDINGS_PATCH_SET_H_
 
-#include <Python.h>
+#include "python_api.h"
 
 #include <vector>
 

@@ -163,7 +163,8 @@ uint32_t Recorder::EnterModule(uint32_t id, PyObject* module, PyObject* args, Py
     EntryPacker& out = thread.event;
     out.Clear();
     ValueWalker walker(types_, *this, thread.with_paths());
-    walker.List(kInputArgs, "input", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), out);
+    const std::vector<PyObject*> items = ItemsOf(args);
+    walker.List(kInputArgs, "input", items.data(), std::ssize(items), out);
     walker.Dict(kInputKwargs, "kwargs", kwargs, out);
     calls_.CountUnreadable(thread, walker.failures());
     frame.inputs.bytes.assign(out.bytes().begin(), out.bytes().end());

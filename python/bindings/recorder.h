@@ -8,7 +8,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_RECORDER_H_
 #define PLUMBLINE_PYTHON_BINDINGS_RECORDER_H_
 
-#include <Python.h>
+#include "python_api.h"
 
 #include <cstdint>
 #include <memory>

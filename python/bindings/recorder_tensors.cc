@@ -50,13 +50,13 @@ Shape ShapeOf(PyObject* sizes) {
 std::string ReadShares(PyObject* schedule, std::vector<capture::BatchShare>* shares) {
   if (!PyDict_Check(schedule)) {
     return fmt::format("as {} (expected a dict of request -> number of its tokens)",
-                       Py_TYPE(schedule)->tp_name);
+                       TypeNameOf(schedule));
   }
   PyObject* request = nullptr;
   PyObject* tokens = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(schedule, &at, &request, &tokens) != 0;) {
     if (!PyUnicode_Check(request)) {
-      return fmt::format("with a key of type {} (expected str)", Py_TYPE(request)->tp_name);
+      return fmt::format("with a key of type {} (expected str)", TypeNameOf(request));
     }
     const bool is_number = PyLong_Check(tokens) && !PyBool_Check(tokens);
     const long long count = is_number ? PyLong_AsLongLong(tokens) : 0;
@@ -64,7 +64,7 @@ std::string ReadShares(PyObject* schedule, std::vector<capture::BatchShare>* sha
     if (count < 1 || count > capture::kMostTokens) {
       return fmt::format("with {} for request {} (expected its number of tokens, an int of at "
                          "least 1)",
-                         is_number ? StrOf(tokens) : Py_TYPE(tokens)->tp_name, TextCopyOf(request));
+                         is_number ? StrOf(tokens) : TypeNameOf(tokens), TextCopyOf(request));
     }
     shares->push_back({TextCopyOf(request), count});
   }

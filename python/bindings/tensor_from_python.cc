@@ -1,6 +1,7 @@
 #include "tensor_from_python.h"
 
 #include <memory>
+#include <utility>
 
 #include "callback.h"
 #include "values.h"
@@ -284,7 +285,8 @@ bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
     Py_XDECREF(capsule);
     return false;
   }
-  Py_XSETREF(out->capsule, capsule);  // whose end releases the memory when the view is done
+  // Its end releases the memory when the view is done.
+  Py_XDECREF(std::exchange(out->capsule, capsule));
   return Fill(managed->tensor, out);
 }
 

@@ -6,7 +6,7 @@
 #ifndef PLUMBLINE_PYTHON_BINDINGS_TENSOR_FROM_PYTHON_H_
 #define PLUMBLINE_PYTHON_BINDINGS_TENSOR_FROM_PYTHON_H_
 
-#include <Python.h>
+#include "python_api.h"
 
 #include <array>
 #include <cstdint>

@@ -19,12 +19,6 @@ bool IsInstance(PyObject* value, PyObject* type) {
   return type != nullptr && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(type));
 }
 
-std::string_view TypeName(PyObject* value) {
-  const char* name = Py_TYPE(value)->tp_name;
-  const char* dot = std::strrchr(name, '.');
-  return dot == nullptr ? name : dot + 1;
-}
-
 // "cuda:0"; a device without index gives "cpu:None", as upstream spells it.
 std::string DeviceText(PyObject* device) {
   std::string text;
@@ -46,7 +40,7 @@ std::string LastSegment(std::string text) {
 // Decimal digits of an int; empty if there are more than sys.get_int_max_str_digits().
 std::string DigitsOf(PyObject* number) {
   // int's own text: a subclass may have another, or one that raises.
-  PyObject* text = PyLong_Type.tp_repr(number);
+  PyObject* text = PyNumber_ToBase(number, 10);
   std::string digits;
   if (text != nullptr) digits = TextOf(text);
   DropError();
@@ -86,7 +80,7 @@ std::string KeyText(PyObject* key) {
   } else {
     text = StrOf(key);
   }
-  return text.empty() ? fmt::format("<{}>", TypeName(key)) : text;
+  return text.empty() ? fmt::format("<{}>", TypeNameOf(key)) : text;
 }
 
 std::string_view TextOf(PyObject* text) {
@@ -239,13 +233,13 @@ bool ValueWalker::WalkScalar(PyObject* value, EntryPacker& out) {
     out.BeginTyped("bool");
     out.Bool(value == Py_True);
   } else if (PyLong_Check(value)) {
-    out.BeginTyped(TypeName(value));
+    out.BeginTyped(TypeNameOf(value));
     if (!PackInt(value, out)) Fail();
   } else if (PyFloat_CheckExact(value)) {
     out.BeginTyped("float");
     out.Float(PyFloat_AS_DOUBLE(value));
   } else if (PyUnicode_Check(value)) {
-    out.BeginTyped(TypeName(value));
+    out.BeginTyped(TypeNameOf(value));
     out.String(TextCopyOf(value));
   } else if (value == Py_Ellipsis) {
     out.BeginTyped("ellipsis");
@@ -330,14 +324,16 @@ void ValueWalker::WalkPairs(PyObject* pairs, int depth, EntryPacker& out) {
 }
 
 void ValueWalker::WalkSlice(PyObject* slice, EntryPacker& out) {
-  auto* parts = reinterpret_cast<PySliceObject*>(slice);
   out.BeginTyped("slice");
   out.BeginList();
-  for (PyObject* part : {parts->start, parts->stop, parts->step}) {
+  for (const char* name : {"start", "stop", "step"}) {
+    PyObject* part = PyObject_GetAttrString(slice, name);
+    const bool is_none = part == Py_None;
     // Integer tensors and NumPy integers convert to int; anything else is null.
-    PyObject* number = part == Py_None ? nullptr : PyNumber_Index(part);
+    PyObject* number = part == nullptr || is_none ? nullptr : PyNumber_Index(part);
+    Py_XDECREF(part);
     if (number == nullptr) {
-      if (part != Py_None) Fail();
+      if (!is_none) Fail();
       out.Null();
       continue;
     }
@@ -358,7 +354,7 @@ void ValueWalker::WalkDescribed(PyObject* value, int depth, EntryPacker& out) {
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) < 2) {
     Fail();
     Py_XDECREF(answer);
-    out.BeginTyped(Py_TYPE(value)->tp_name);
+    out.BeginTyped(TypeNameOf(value));
     out.Null();
     out.EndMap();
     return;
