@@ -128,7 +128,8 @@ def records_and_compares(user: Account) -> None:
 def prechecks(user: Account) -> None:
     """Every recorded call runs again."""
     text = user.run("plumb", "precheck", "good/step0", "--device_type", "cpu", "-o", "precheck")
-    require(list((user.home / "precheck").rglob("*result*.csv")), "no result of the pre-check", text)
+    found = list((user.home / "precheck").rglob("*result*.csv"))
+    require(found, "no result of the pre-check", text)
 
 
 def watches(user: Account) -> None:
@@ -159,7 +160,8 @@ def views(user: Account) -> None:
     finally:
         server.communicate("")
     made = user.run("plumb", "view", "wrong", "good", "--html", "page.html")
-    require((user.home / "page.html").stat().st_size > 50_000, "the file of the page is small", made)
+    size = (user.home / "page.html").stat().st_size
+    require(size > 50_000, "the file of the page is small", made)
 
 
 def interpreter() -> str:
