@@ -47,12 +47,13 @@ say 'native libraries'
 for python in ${PYTHONS:-python3}; do
   tools_for "$python"
   ZIG_PYTHON=$tools/bin/python tools/release_dependencies.sh "$prefix"
+  "$tools/bin/python" tools/release_sbom.py "$prefix" --licences "$prefix/LICENSES.third-party"
   make_wheel "$python"
 done
 say 'source archives and the alias'
 "$tools/bin/python" -m build -q --no-isolation --sdist -o "$out" .
 "$tools/bin/python" -m build -q --no-isolation -o "$out" python/msprobe_alias
-python3 tools/release_sbom.py "$prefix" >"$out/plumbline.cdx.json"
+"$tools/bin/python" tools/release_sbom.py "$prefix" >"$out/plumbline.cdx.json"
 "$tools/bin/twine" check --strict "$out"/*.whl "$out"/*.tar.gz
 for wheel in "$out"/plumbline_numerics-*.whl; do "$tools/bin/auditwheel" show "$wheel"; done
 (cd "$out" && sha256sum -- *.whl *.tar.gz *.json >SHA256SUMS)

@@ -17,7 +17,8 @@ export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" MAKEFLAGS="-j$jobs"
 
 say() { printf 'release: %s\n' "$*" >&2; }
 
-# source_of PACKAGE: leaves the unpacked source of a Debian package in $source.
+# source_of PACKAGE [OPTION]: leaves the unpacked source of a Debian package in $source. OPTION is one
+# of dpkg-source.
 source_of() {
   source=$prefix/work/$1
   [ ! -e "$source" ] || return 0
@@ -33,7 +34,7 @@ source_of() {
     apt-get "${apt[@]}" update
   fi
   (cd "$prefix/sources" && apt-get "${apt[@]}" source --download-only "$1")
-  dpkg-source -q --no-check -x "$prefix/sources/$1"_*.dsc "$source"
+  dpkg-source -q --no-check ${2:-} -x "$prefix/sources/$1"_*.dsc "$source"
 }
 
 # made NAME: whether NAME is in PREFIX; else says that it is being made.
@@ -105,8 +106,9 @@ make_expat() {
   source_of expat
   cd "$source/expat/lib"
   local part
+  : >expat_config.h  # what it would say stands below
   for part in xmlparse xmlrole xmltok; do
-    "$CC" $CFLAGS -DXML_DTD -DXML_NS -DXML_CONTEXT_BYTES=1024 -DHAVE_GETRANDOM -DHAVE_SYSCALL_GETRANDOM \
+    "$CC" $CFLAGS -I. -DXML_DTD -DXML_NS -DXML_CONTEXT_BYTES=1024 -DHAVE_GETRANDOM -DHAVE_SYSCALL_GETRANDOM \
       -DBYTEORDER=1234 -DHAVE_MEMMOVE -DXML_DEV_URANDOM -c $part.c
   done
   "$AR" rcs "$prefix/lib/libexpat.a" xmlparse.o xmlrole.o xmltok.o
@@ -116,9 +118,15 @@ make_expat() {
 
 make_hdf5() {
   source_of hdf5
-  with_cmake "$source" -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF \
-    -DHDF5_BUILD_CPP_LIB=OFF -DHDF5_BUILD_HL_LIB=OFF -DHDF5_BUILD_FORTRAN=OFF -DHDF5_BUILD_JAVA=OFF \
-    -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DZLIB_ROOT="$prefix" -DHDF5_ENABLE_SZIP_SUPPORT=OFF
+  cd "$source"
+  autoreconf -fi
+  # One function says its type in a comment alone: int, as C had it.
+  CFLAGS="$CFLAGS -Wno-error=implicit-int" CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" \
+    ./configure --disable-shared --with-pic \
+    --enable-build-mode=production --disable-hl --disable-cxx --disable-fortran --disable-java \
+    --disable-tests --disable-tools --with-szlib=no "--with-zlib=$prefix" --prefix="$prefix"
+  make -C src
+  make -C src install
   pkg_config hdf5 1.10.8 "-lhdf5 -lz -ldl -lm"
 }
 
@@ -172,10 +180,10 @@ make_edit() {
   make -C ncurses
   make -C include install.includes || make -C include install
   make -C ncurses install.libs || make -C ncurses install
-  source_of libedit
+  source_of libedit --skip-patches  # one of them asks for libbsd
   cd "$source"
   autoreconf -fi
-  CPPFLAGS="-I$prefix/include -I$prefix/include/ncurses" LDFLAGS="-L$prefix/lib" \
+  CPPFLAGS="-I$prefix/include -I$prefix/include/ncurses" LDFLAGS="-L$prefix/lib" LIBS=-ltinfo \
     ./configure --disable-shared --disable-examples --with-pic --prefix="$prefix"
   make
   make install

@@ -215,7 +215,8 @@ Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups)
   const Value* recompute = call.Find(dump_json::kIsRecompute);
   const auto* flag = recompute != nullptr ? recompute->As<bool>() : nullptr;
   entry.recompute = flag != nullptr && *flag;
-  if (const auto api = CommunicationApi(call.name)) entry.call = ReadCommCall(call, *api, groups);
+  const auto api = CommunicationApi(call.name);
+  if (api && !IsCallOfOthers(call)) entry.call = ReadCommCall(call, *api, groups);
   entry.begin = visited.begin;
   entry.end = visited.end;
   entry.name = std::move(visited.call.name);
@@ -511,6 +512,8 @@ bool IsGroup(const Value& value) {
 }
 
 // Arguments by position and by keyword.
+constexpr int64_t kNoMember = -100;
+
 class Arguments {
  public:
   explicit Arguments(const Call& call) {
@@ -542,6 +545,11 @@ class Arguments {
     if (positional_ == nullptr) return nullptr;
     const auto found = std::find_if(positional_->begin(), positional_->end(), IsGroup);
     return found != positional_->end() ? &*found : nullptr;
+  }
+  [[nodiscard]] bool IsOfOthers() const {
+    const auto is_no_member = [](const Value& value) { return IntOf(&value) == kNoMember; };
+    if (const Value* group = Keyword("group")) return is_no_member(*group);
+    return positional_ != nullptr && std::ranges::any_of(*positional_, is_no_member);
   }
   // The operations of batch_isend_irecv.
   [[nodiscard]] const ValueList* Operations() const {
@@ -661,6 +669,8 @@ std::optional<std::string_view> CommunicationApi(std::string_view call_name) {
   }
   return api;
 }
+
+bool IsCallOfOthers(const Call& call) { return Arguments(call).IsOfOthers(); }
 
 CommCall ReadCommCall(const Call& call, std::string_view api, std::vector<CommGroup>& groups) {
   CommCall out;

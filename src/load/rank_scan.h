@@ -147,6 +147,10 @@ std::string_view BadKindOf(const Statistic& statistic);
 // every other entry.
 std::optional<std::string_view> CommunicationApi(std::string_view call_name);
 
+// Whether the calling process is no member of the group of a communication call, which did nothing
+// then: PyTorch has -100 in place of the group (GroupMember.NON_GROUP_MEMBER).
+bool IsCallOfOthers(const Call& call);
+
 // Group, root and peers from the arguments of `call`. Groups are added to `groups` once each.
 // Ranks given relative to a group are translated where the group's ranks are known.
 CommCall ReadCommCall(const Call& call, std::string_view api, std::vector<CommGroup>& groups);

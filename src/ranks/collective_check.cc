@@ -93,7 +93,7 @@ Status ReadRank(const load::RankDirectory& directory, ScannedRank& rank) {
   std::unordered_map<std::string, size_t> slots;
   const auto visit = [&](dump_json::VisitedCall&& visited) {
     const auto api = CommunicationApi(visited.call.name);
-    if (!api) return;
+    if (!api || IsCallOfOthers(visited.call)) return;
     CommCall comm = ReadCommCall(visited.call, *api, rank.scan.groups);
     const CollectiveRule* const rule = RuleOf(comm.api);
     CallValues values = ValuesOf(visited.call, comm,
@@ -138,7 +138,7 @@ class StepCheck {
     }
     if (ranks.empty()) return;
     const auto all = load::ListRankDirectories(std::string(DirectoryOf(ranks.front().path)));
-    lacks_ranks_ = all && all->size() > ranks.size();
+    lacks_ranks_ = (all && all->size() > ranks.size()) || LacksRanks();
     graph_ = BuildCommGraph(scans_);
   }
 
@@ -155,6 +155,21 @@ class StepCheck {
   }
 
  private:
+  // Ranks that are there tell of others: numbers up to theirs are missing, or a list with a tensor of
+  // every rank is longer than the recording has ranks.
+  [[nodiscard]] bool LacksRanks() const {
+    const auto count = static_cast<int64_t>(scans_.size());
+    for (size_t rank = 0; rank < scans_.size(); ++rank) {
+      if (*scans_[rank].directory.rank >= count) return true;
+      for (size_t call = 0; call < scans_[rank].calls.size(); ++call) {
+        const CommNode node{rank, call};
+        const std::string_view api = CallOf(node).api;
+        if (!IsOfAll(node) || (api != "all_gather" && api != "all_to_all")) continue;
+        if (ValuesOfNode(node).received.size() > scans_.size()) return true;
+      }
+    }
+    return false;
+  }
   [[nodiscard]] const CommCall& CallOf(const CommNode& node) const {
     return scans_[node.rank].calls[node.call];
   }
@@ -391,7 +406,7 @@ class StepCheck {
       if (numbers.empty() || elements == 0) continue;
       const auto [first, is_new] = seen.try_emplace(numbers, i);
       if (is_new) continue;
-      if (MayBeConstant(own.record) || HaveSameInputs(link, first->second, i)) {
+      if (MayBeSoByChance(own.record) || HaveSameInputs(link, first->second, i)) {
         all_told = false;
         reason = kSameSlices;
         continue;
@@ -399,7 +414,7 @@ class StepCheck {
       const CommNode other = link.to[first->second];
       CollectiveViolation& wrong = AddViolation(rule, link.to[i]);
       wrong.ranks = {RankOf(link.to[i])};
-      Describe({"Max, Min, Mean, Norm", "other than " + numbers, numbers}, own.path,
+      Describe({"statistics", "others than " + numbers, numbers}, own.path,
                SourceText(other, own.path), wrong);
       return;
     }
@@ -444,12 +459,16 @@ class StepCheck {
       if (own == 0) return;
       const std::optional<double> high = RealOf(record.max), low = RealOf(record.min);
       const std::optional<double> mean = RealOf(record.mean), norm = RealOf(record.norm);
-      tells = tells && own > 0 && high && low && std::isfinite(*high) && std::isfinite(*low);
+      const auto is_finite = [](const std::optional<double>& number) {
+        return number && std::isfinite(*number);
+      };
+      tells = tells && own > 0 && is_finite(high) && is_finite(low) && is_finite(mean) &&
+              is_finite(norm);
       if (!tells) return;
       max = std::max(max, *high);
       min = std::min(min, *low);
-      sum += mean.value_or(NAN) * static_cast<double>(own);
-      squares += norm.value_or(NAN) * norm.value_or(NAN);
+      sum += *mean * static_cast<double>(own);
+      squares += *norm * *norm;
     }
   };
 

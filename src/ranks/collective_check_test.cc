@@ -151,6 +151,37 @@ TEST_F(CollectiveCheckTest, RanksThatWereLeftOutAreMissed) {
   ExpectCounts(Check(dumps, 1), 0, 0, 1);
 }
 
+TEST_F(CollectiveCheckTest, ARankThatIsNotThereIsMissed) {
+  std::vector<load::RankDirectory> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    DumpForTest dump(PathOf(rank));
+    dump.Add("Distributed.all_reduce.0.forward", Numbers(1), Numbers(1));
+    ranks.push_back({dump.Write(), fmt::format("rank{}", 2 * rank), 2 * rank});
+  }
+  CollectiveReport report;
+  CheckCollectives(ranks, std::nullopt, report);
+  ExpectCounts(report, 0, 0, 1);
+  // A list with a tensor of each of three ranks, in the recording of two.
+  const std::string three = fmt::format("[{0}, {0}, {0}]", Numbers(2));
+  ExpectCounts(CheckOne("all_gather", {three, three}, {three, three}), 0, 0, 1);
+}
+
+TEST_F(CollectiveCheckTest, CallsOfProcessesOutsideOfTheGroupAreNone) {
+  Dumps dumps = Ranks(3);
+  const std::string entry = R"("Distributed.all_reduce.0.forward": {{"input_args": [{0}], )"
+                            R"("input_kwargs": {{"group": {1}}}, "output": [{0}]}})";
+  const std::string group =
+      R"({"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g"})";
+  const std::string outside = R"({"type": "int", "value": -100})";
+  for (int rank = 0; rank < 3; ++rank) {
+    DumpForTest& dump = dumps[static_cast<size_t>(rank)];
+    dump.AddEntry(fmt::format(fmt::runtime(entry), Numbers(rank < 2 ? 1 : 5),
+                              rank < 2 ? group : outside));
+    dump.Add("Distributed.all_reduce.1.forward", Numbers(3), Numbers(3));
+  }
+  ExpectCounts(Check(dumps), 2, 0, 0);
+}
+
 TEST_F(CollectiveCheckTest, AsynchronousCallsOfOtherRecorders) {
   for (const bool is_ours : {false, true}) {
     Dumps dumps = Ranks(2);
@@ -174,7 +205,9 @@ TEST_F(CollectiveCheckTest, SlicesDiffer) {
   };
   ExpectCounts(check(Numbers(2), Numbers(3)), 1, 0, 0);
   ExpectCounts(check(Numbers(2, 2), Numbers(2, 2)), 0, 0, 1);  // zeros and the like
-  const auto bad = check(Numbers(3), Numbers(3));
+  ExpectCounts(check(Numbers(3), Numbers(3)), 0, 0, 1);  // four elements tell too little
+  const std::string many = TensorJson(3, 0, 4, "[64]");
+  const auto bad = check(many, many);
   ExpectCounts(bad, 0, 1, 0);
   EXPECT_EQ(bad.violations[0].ranks, std::vector<int64_t>{1});
   // Equal parts went in.

@@ -61,7 +61,10 @@ Agreement CompareRecords(const TensorRecord& expected, const TensorRecord& got, 
 
 // All that is recorded of a tensor's numbers; empty where that could not tell two tensors apart.
 std::string TextOfNumbers(const TensorRecord& record);
-bool MayBeConstant(const TensorRecord& record);
+
+// Whether another slice of what is reduced may have these statistics too: constants, few elements,
+// and whole numbers, such as counts of tokens.
+bool MayBeSoByChance(const TensorRecord& record);
 
 }  // namespace plumbline::ranks
 

@@ -30,7 +30,8 @@ class Places {
     for (const Call& call : target.calls()) {
       place.calls_before = outcome.communication.size();
       places_.insert_or_assign(call.name, place);
-      if (const auto api = CommunicationApi(call.name)) {
+      const auto api = CommunicationApi(call.name);
+      if (api && !IsCallOfOthers(call)) {
         CommCall comm = ReadCommCall(call, *api, outcome.groups);
         comm.place = place;
         comm_.insert_or_assign(call.name, outcome.communication.size());

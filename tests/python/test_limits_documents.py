@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from recording import PLUMB
 
 import plumbline.pytorch
@@ -61,13 +60,12 @@ def test_commands() -> None:
         assert done.returncode == 4 and f"{command}: " in done.stderr, done
 
 
-@pytest.mark.parametrize("framework", ["pytorch", "mindspore"])
-def test_names(framework: str) -> None:
+def test_names() -> None:
     """Each has its own words in the alias package, and none is there in plumbline."""
     known = runpy.run_path(str(ALIAS))["_NOT_BUILT"]
-    for name in listed(f"names in `msprobe.{framework}`"):
-        assert f"msprobe.{framework}.{name}" in known, name
-        assert framework != "pytorch" or not hasattr(plumbline.pytorch, name), name
+    for name in listed("names in `msprobe.pytorch`"):
+        assert f"msprobe.pytorch.{name}" in known, name
+        assert not hasattr(plumbline.pytorch, name), name
 
 
 def test_readme_names_what_the_list_has() -> None:

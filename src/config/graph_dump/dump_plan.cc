@@ -74,7 +74,8 @@ Status PlanApi(const DumpRequest& request, DumpPlan& plan) {
   plan.is_on = false;
   plan.warnings.push_back(
       fmt::format("kernel dump cannot be used: \"{}\" in tensor.list names an API, whose kernels "
-                  "only CANN's own dump has. Name kernels of graphs, or use level L1",
+                  "only CANN's own dump has, through upstream's library msprobe.lib._msprobe_c, "
+                  "which is not installed. Name kernels of graphs, or use level L1",
                   request.list.front()));
   return {};
 }
