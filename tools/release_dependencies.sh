@@ -37,18 +37,12 @@ source_of() {
   dpkg-source -q --no-check ${2:-} -x "$prefix/sources/$1"_*.dsc "$source"
 }
 
-# made NAME: whether NAME is in PREFIX; else says that it is being made.
-made() {
+# build NAME: runs make_NAME in a subshell, its output in a log, unless NAME is made already.
+build() {
   [ ! -e "$prefix/done/$1" ] || return 0
   say "$1"
-  return 1
-}
-
-# build NAME FUNCTION: runs FUNCTION in a subshell, its output in a log, and notes that it is made.
-build() {
-  made "$1" && return 0
   # In the background: bash forgets `set -e` in what it tests.
-  (set -e; "$2") >"$prefix/work/$1.log" 2>&1 &
+  (set -e; "make_$1") >"$prefix/work/$1.log" 2>&1 &
   if ! wait $!; then
     tail -n 20 "$prefix/work/$1.log" >&2
     say "$1 failed; the whole log is $prefix/work/$1.log"
@@ -213,6 +207,6 @@ make_headers() {
 }
 
 for name in zlib xxhash headers fmt spdlog yaml expat sqlite isal jemalloc tbb hdf5 edit openssl; do
-  build "$name" "make_$name"
+  build "$name"
 done
 say "everything is in $prefix"

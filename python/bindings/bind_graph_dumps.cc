@@ -32,6 +32,21 @@ using OptionalText = std::optional<std::string>;
 using EnvironmentChange =
     std::pair<std::vector<std::pair<std::string, std::string>>, std::vector<std::string>>;
 
+using Question = decltype(graph_dump::AsksForKernels);
+
+// A question about config.json and the arguments that win over it.
+void DefineQuestion(nb::module_& m, const char* name, Question* question, const char* meaning) {
+  m.def(
+      name,
+      [question](const OptionalText& config_path, const OptionalText& task,
+                 const OptionalText& dump_path, const OptionalText& level,
+                 const OptionalText& step_json) {
+        return question(config_path, {task, dump_path, level, step_json});
+      },
+      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
+      nb::arg("level").none(), nb::arg("step_json").none(), meaning);
+}
+
 void BindRun(nb::module_& m) {
   nb::class_<graphs::GraphRun>(m, "GraphRun", "The dump of one process's static graphs.")
       .def_prop_ro("tree", &graphs::GraphRun::tree, "What MindSpore writes of this rank.")
@@ -62,24 +77,10 @@ void BindRun(nb::module_& m) {
       nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
       nb::arg("level").none(), nb::arg("step_json").none(), nb::arg("place"),
       "Reads config.json for static graphs; the arguments behind it win over it.");
-  m.def(
-      "asks_for_kernels",
-      [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
-         const OptionalText& level, const OptionalText& step_json) {
-        return graph_dump::AsksForKernels(config_path, {task, dump_path, level, step_json});
-      },
-      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
-      nb::arg("level").none(), nb::arg("step_json").none(),
-      "Whether config.json, with the arguments over it, has level L2.");
-  m.def(
-      "asks_for_api",
-      [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
-         const OptionalText& level, const OptionalText& step_json) {
-        return graph_dump::AsksForApi(config_path, {task, dump_path, level, step_json});
-      },
-      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
-      nb::arg("level").none(), nb::arg("step_json").none(),
-      "Whether it has level L2 and a list that names an API.");
+  DefineQuestion(m, "asks_for_kernels", graph_dump::AsksForKernels,
+                 "Whether config.json, with the arguments over it, has level L2.");
+  DefineQuestion(m, "asks_for_api", graph_dump::AsksForApi,
+                 "Whether it has level L2 and a list that names an API.");
 }
 
 // Kernel, rank, step, is_output, path.

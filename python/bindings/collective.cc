@@ -171,7 +171,7 @@ void Collectives::PackOutputs(const CollectiveApi& api,
 
 bool Collectives::IsHandle(PyObject* value) const {
   return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(hooks_.handle_type)) != 0 &&
-         Py_TYPE(value)->tp_name != kNoHandle;
+         TypeNameOf(value) != kNoHandle;
 }
 
 std::vector<capture::ObjectRef> Collectives::ItemsOf(PyObject* result) const {

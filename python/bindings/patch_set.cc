@@ -5,20 +5,15 @@ namespace {
 
 // The entry of the owner's own dict (borrowed), not of a base class; null if it has none.
 PyObject* OwnAttribute(PyObject* owner, PyObject* name) {
-  PyObject* dict = nullptr;
-  if (PyType_Check(owner)) {
-    dict = PyObject_GetAttrString(owner, "__dict__");  // a view of the class's own
-  } else {
-    dict = PyObject_GenericGetDict(owner, nullptr);
-  }
+  if (PyType_Check(owner)) return OwnMemberOf(owner, name);
+  PyObject* dict = PyObject_GenericGetDict(owner, nullptr);
   if (dict == nullptr) {
     PyErr_Clear();
     return nullptr;
   }
-  PyObject* value = PyObject_GetItem(dict, name);
+  PyObject* value = PyDict_GetItemWithError(dict, name);
   if (value == nullptr) PyErr_Clear();
-  Py_XDECREF(value);  // the owner keeps it
-  Py_DECREF(dict);
+  Py_DECREF(dict);  // the owner keeps it
   return value;
 }
 

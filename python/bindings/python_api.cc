@@ -47,6 +47,26 @@ std::string TypeNameOf(PyObject* value) {
 #endif
 }
 
+PyObject* OwnMemberOf(PyObject* type, PyObject* name) {
+#ifdef Py_LIMITED_API
+  // A view of the class's dict, whose get() raises nothing; the view itself stands for nothing.
+  static PyObject* const get_name = PyUnicode_InternFromString("get");
+  PyObject* const view = PyObject_GetAttrString(type, "__dict__");
+  PyObject* value = view == nullptr
+                        ? nullptr
+                        : PyObject_CallMethodObjArgs(view, get_name, name, view, nullptr);
+  if (value == nullptr) PyErr_Clear();
+  Py_XDECREF(value);  // the class keeps it
+  if (value == view) value = nullptr;
+  Py_XDECREF(view);
+#else
+  PyObject* const members = reinterpret_cast<PyTypeObject*>(type)->tp_dict;
+  PyObject* const value = members == nullptr ? nullptr : PyDict_GetItemWithError(members, name);
+  if (value == nullptr) PyErr_Clear();
+#endif
+  return value;
+}
+
 std::vector<PyObject*> ItemsOf(PyObject* tuple) {
   std::vector<PyObject*> items(static_cast<size_t>(PyTuple_GET_SIZE(tuple)));
   for (size_t i = 0; i < items.size(); ++i) {

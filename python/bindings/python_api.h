@@ -20,6 +20,9 @@ void LoadPythonApi();
 // The name of the value's class without its module.
 std::string TypeNameOf(PyObject* value);
 
+// What a class itself has under `name`, borrowed, not what it inherits; null if it has nothing.
+PyObject* OwnMemberOf(PyObject* type, PyObject* name);
+
 // The items of a tuple, borrowed.
 std::vector<PyObject*> ItemsOf(PyObject* tuple);
 

@@ -15,6 +15,8 @@ from plumbline import _core
 from plumbline.values import first_line
 
 _POLL_SECONDS = 0.0005
+# On their way before the training is held up; a tensor that is larger is read at once.
+_MOST_BYTES = 512 << 20
 # A device that gives nothing for so long when the process ends is given up.
 _PATIENCE_SECONDS = 60.0
 
@@ -62,6 +64,12 @@ class Deliveries:
         """Holds the training up until what is under way has become less; False: it does not."""
         with self._arrived:
             return self._arrived.wait_for(is_free, _PATIENCE_SECONDS)
+
+    def wait_for_room(self, size: int) -> bool:
+        """Holds the training up until `size` bytes may be under way too; False: they have to be
+        read now."""
+        return size <= _MOST_BYTES and self.wait_until(
+            lambda: self.count == 0 or self.bytes + size <= _MOST_BYTES)
 
     def receive(self) -> None:
         """Waits until everything has come: the process ends."""

@@ -511,9 +511,9 @@ bool IsGroup(const Value& value) {
   return value.Find("group_ranks") != nullptr || value.Find("group_id") != nullptr;
 }
 
-// Arguments by position and by keyword.
-constexpr int64_t kNoMember = -100;
+constexpr int64_t kNoMember = -100;  // in place of a group: GroupMember.NON_GROUP_MEMBER
 
+// Arguments by position and by keyword.
 class Arguments {
  public:
   explicit Arguments(const Call& call) {

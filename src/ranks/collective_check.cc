@@ -28,7 +28,8 @@ constexpr std::string_view kNoPartner =
     "a rank that takes part recorded another number of these calls, or is not in the recording";
 constexpr std::string_view kNoStatistics = "no statistics that could tell";
 constexpr std::string_view kSameSlices =
-    "slices of the same constant value, or of the same inputs, cannot be told apart";
+    "slices of one constant value, of few elements or whole numbers, or of the same inputs, may "
+    "be equal";
 constexpr std::string_view kLeftOut = "not every rank of the step was compared";
 
 // What should hold.

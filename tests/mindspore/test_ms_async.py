@@ -16,7 +16,7 @@ import pytest
 from mindspore import Parameter, Tensor, nn, ops
 from ms_recording import assert_nothing_lost, entries, new_debugger, read
 
-from plumbline.mindspore import late_copies
+from plumbline import deliveries
 
 
 class Device:
@@ -126,11 +126,11 @@ def test_files_are_those_of_reading_at_once_and_nothing_waits(
 def test_the_training_is_held_up_before_memory_is_used_up(
     tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_copies, "_MOST_BYTES", 48)  # one parameter
+    monkeypatch.setattr(deliveries, "_MOST_BYTES", 48)  # one parameter
     record(tmp_path / "later", device, level="L1", async_dump=True)
     assert device.waits == 0
     assert_nothing_lost(tmp_path / "later")
-    monkeypatch.setattr(late_copies, "_MOST_BYTES", 47)
+    monkeypatch.setattr(deliveries, "_MOST_BYTES", 47)
     device.waits = 0
     record(tmp_path / "large", device, level="L1", async_dump=True)
     assert device.waits > 0  # those that are larger

@@ -208,10 +208,11 @@ def test_streams_of_the_user_keep_their_order() -> None:
 
 @on_device
 def test_more_rows_than_a_table_and_more_bytes_than_the_budget() -> None:
+    from plumbline import deliveries
     from plumbline.pytorch.device import late_values
     late_values._ROWS = 8
     late_values._MOST_UNDER_WAY = 2
-    late_values._MOST_BYTES = 256
+    deliveries._MOST_BYTES = 256
     for task in ("statistics", "tensor"):
         if os.fork() == 0:  # one debugger per process
             with tempfile.TemporaryDirectory() as folder:

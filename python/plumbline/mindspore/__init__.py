@@ -55,7 +55,6 @@ class PrecisionDebugger(DebuggerBase):
             ms.runtime.launch_blocking()
         return window
 
-
     def _has_kernels_of_api(self, settings: Settings) -> bool:
         """Level L2 of one API: while it runs the device dumps, which the library here tells it."""
         if graph_mode.execution_mode() != "pynative" or not _compare.asks_for_api(*settings):

@@ -10,9 +10,6 @@ from plumbline import _core
 from plumbline.deliveries import Deliveries, HostCopy
 from plumbline.values import first_line
 
-# On their way before the training is held up; a tensor that is larger is read at once.
-_MOST_BYTES = 512 << 20
-
 
 class LateCopies:
     """The copies of this process. Thread-safe.
@@ -34,9 +31,7 @@ class LateCopies:
     def copy(self, tensor: ms.Tensor) -> int | None:
         """The number under which the elements will come; None: they have to be read now."""
         recorder, way, size = self._recorder, self._under_way, int(tensor.nbytes)
-        if recorder is None or getattr(tensor, "is_meta", False) or size > _MOST_BYTES:
-            return None
-        if not way.wait_until(lambda: way.count == 0 or way.bytes + size <= _MOST_BYTES):
+        if recorder is None or getattr(tensor, "is_meta", False) or not way.wait_for_room(size):
             return None
         try:
             host = tensor.move_to("CPU", blocking=False)

@@ -25,8 +25,6 @@ _ROWS = 4096  # of a table: 416 KB
 _ROW = COLUMNS + 3
 # Tables on their way before the training is held up until one has come.
 _MOST_UNDER_WAY = 64
-# Elements on their way before the training is held up; a tensor that is larger is read at once.
-_MOST_BYTES = 512 << 20
 _CAPTURED = -1
 _WITHOUT_TRITON: set[str] = set()
 
@@ -137,9 +135,7 @@ class LateValues:
 
     def _copy(self, tensor: torch.Tensor, device: torch.device) -> int | None:
         size = tensor.numel() * tensor.element_size()
-        way = self._under_way
-        if size > _MOST_BYTES or not way.wait_until(
-                lambda: way.count == 0 or way.bytes + size <= _MOST_BYTES):
+        if not self._under_way.wait_for_room(size):
             return None
         module = getattr(torch, device.type)
         host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -149,7 +145,7 @@ class LateValues:
         number = self._next
         self._next += 1
         assert self._recorder is not None
-        way.follow(self._recorder, HostCopy(number, host, size, event))
+        self._under_way.follow(self._recorder, HostCopy(number, host, size, event))
         return number
 
     def _new_table(self, device: torch.device) -> _Table:
