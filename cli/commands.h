@@ -26,6 +26,7 @@ void AddConfigCheckCommand(CLI::App& app, int& exit_status);
 void AddConvertCommand(CLI::App& app, int& exit_status);
 void AddCsv2tensorboardCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
+void AddDemoCommand(CLI::App& app, int& exit_status);
 void AddDumpConfigCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);
 void AddExtractCommand(CLI::App& app, int& exit_status);

@@ -37,6 +37,7 @@ constexpr AddCommand kCommands[] = {
     AddConvertCommand,
     AddCsv2tensorboardCommand,
     AddData2dbCommand,
+    AddDemoCommand,
     AddDumpConfigCommand,
     AddExplainCommand,
     AddExportCommand,

@@ -24,7 +24,13 @@ stamps=build/stamps
 mkdir -p "$stamps"
 
 say() { printf 'setup: %s\n' "$*"; }
-fail() { printf 'setup: error: %s\n' "$*" >&2; exit 3; }
+fail() {
+  printf 'setup: error: %s\n' "$*" >&2
+  local free
+  free=$(df --output=avail -BM . 2>/dev/null | tr -dc '0-9')
+  [ "${free:-10000}" -ge 4000 ] || printf 'setup: error: only %s MB are free on this disk; 12 GB are needed\n' "$free" >&2
+  exit 3
+}
 
 # up_to_date NAME HASH: whether the stamp NAME holds HASH.
 up_to_date() { [ "$(cat "$stamps/$1" 2>/dev/null)" = "$2" ]; }

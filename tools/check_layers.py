@@ -260,6 +260,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                     "watch/grad_comparator", "watch/tensor_statistics"),
     "configuration check": ("config_check",),
     "pre-check executors": ("precheck_run",),
+    "demonstration": ("demo",),
     "package": ("__init__",),
 }
 # Group -> groups that it may import. A training loads no comparison and no HDF5 library: only what
@@ -286,6 +287,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     # Processes of their own, which need nothing of the recorder: only what they run.
     "pre-check executors": ("native references",),
     # Lazily.
+    "demonstration": ("pytorch",),
     "package": ("native recorder", "comparison", "operator checker", "viewer", "watch",
                 "watch files", "configuration check"),
 }

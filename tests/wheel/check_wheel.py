@@ -2,10 +2,10 @@
 
     python tests/wheel/check_wheel.py WHEEL [--borrow SITE_PACKAGES]
 
-As root it goes on as `nobody`, without any right to the checkout: records, compares, pre-checks,
-watches and views, each with the installed files alone. --borrow: where torch and numpy are, which
-are not installed once more; plumbline must not come from there. Prints what it does; the last line
-is `wheel: N checks passed`. Exit status 1 with the first check that fails.
+As root it goes on as `nobody`, without any right to the checkout: runs the demonstration, records,
+compares, pre-checks, watches and views, each with the installed files alone. --borrow: where torch
+and numpy are, which are not installed once more; plumbline must not come from there. Prints what it
+does; the last line is `wheel: N checks passed`. Exit status 1 with the first check that fails.
 """
 
 from __future__ import annotations
@@ -113,6 +113,14 @@ def starts(user: Account) -> None:
     require((user.home / "venv/share/man/man1/plumb.1").exists(), "no manual page")
 
 
+def demonstrates(user: Account) -> None:
+    """The first minute: the demonstration names its own line of code."""
+    text = user.run("plumb", "demo", "demo")
+    require("first wrong call: Tensor.__add__." in text and
+            "demo/train.py, line" in text, "the demonstration names another call", text)
+    require("(in blocks.2.post_attention_norm)" in text, "another module is named", text)
+
+
 def records_and_compares(user: Account) -> None:
     """Two recordings, one with a wrong epsilon: it is named."""
     (user.home / "record.py").write_text(RECORD)
@@ -170,7 +178,8 @@ def interpreter() -> str:
     return shutil.which(f"python{version}", path="/usr/bin") or os.path.realpath(sys.executable)
 
 
-CHECKS: list[Callable[[Account], None]] = [starts, records_and_compares, prechecks, watches, views]
+CHECKS: list[Callable[[Account], None]] = [starts, demonstrates, records_and_compares, prechecks,
+                                           watches, views]
 
 
 def main() -> None:

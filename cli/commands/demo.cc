@@ -1,0 +1,72 @@
+// plumb demo [DIRECTORY]: two recordings of a small model, one with a defect, and their comparison.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/file/file.h"
+#include "commands.h"
+#include "help_page.h"
+#include "precheck/executor_server.h"
+#include "terminal.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kProgram =
+    "import sys\n"
+    "try:\n"
+    "    from plumbline import demo\n"
+    "except ImportError as error:\n"
+    "    print(f'plumb demo: {sys.executable}: {error} (expected a Python with plumbline; name it '\n"
+    "          'with --python)', file=sys.stderr)\n"
+    "    sys.exit(2)\n"
+    "sys.exit(demo.main())\n";
+
+struct DemoArguments {
+  std::string directory = "plumbline_demo", python;
+};
+
+// Goes on as the interpreter; returns only where that is not possible.
+Error RunDemo(const DemoArguments& arguments) {
+  Result<std::string> python = precheck::FindPython(arguments.python);
+  if (!python) return python.error();
+  const Result<std::string> self = RealPath("/proc/self/exe");
+  if (!self) return self.error();
+  const char* const words[] = {python->c_str(), "-c", kProgram, "--", arguments.directory.c_str(),
+                               self->c_str(), nullptr};
+  ::execv(python->c_str(), const_cast<char* const*>(words));
+  return Error(ErrorCode::kIo, fmt::format("{}: cannot be run: {}", *python, std::strerror(errno)));
+}
+
+}  // namespace
+
+void AddDemoCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<DemoArguments>();
+  CLI::App* command = app.add_subcommand(
+      "demo", "Record a small model twice, once with a defect, and find the defect.");
+  command
+      ->add_option("directory", arguments->directory,
+                   "a new directory, for the program, both recordings and the result")
+      ->capture_default_str();
+  command->add_option("--python", arguments->python, "the interpreter that has PyTorch");
+  command->footer(FooterText(
+      "Trains a Llama of four blocks with random weights for two steps on the CPU, some seconds "
+      "each time; nothing is downloaded. The second run has a wrong epsilon in one norm. The "
+      "program that trains is left in the directory as train.py: change it and compare again.\n"
+      "The interpreter: --python, PLUMBLINE_PYTHON, or the one beside plumb or of PATH.",
+      {"plumb demo", "plumb view plumbline_demo/wrong plumbline_demo/good"},
+      {{0, "the defect was found where it is"},
+       {1, "it was not"},
+       {2, "the demonstration cannot run here (a line says why)"},
+       {3, "there is no such interpreter"}}));
+  command->callback(
+      [arguments, &exit_status] { exit_status = ReportError("demo", RunDemo(*arguments)); });
+}
+
+}  // namespace plumbline::cli
