@@ -59,7 +59,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "config": ("graph_dump",),
     "precheck": ("grading", "overflow", "reference", "online"),
     "watch": ("rules", "live", "gradients", "perturb", "tracer", "points"),
-    "view": ("merge", "store", "query", "values", "trends", "tables", "serve"),
+    "view": ("merge", "unshard", "store", "query", "values", "trends", "tables", "serve"),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.

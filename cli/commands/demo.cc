@@ -23,7 +23,8 @@ constexpr const char* kProgram =
     "try:\n"
     "    from plumbline import demo\n"
     "except ImportError as error:\n"
-    "    print(f'plumb demo: {sys.executable}: {error} (expected a Python with plumbline; name it '\n"
+    "    print(f'plumb demo: {sys.executable}: {error} (expected a Python with plumbline; name it "
+    "'\n"
     "          'with --python)', file=sys.stderr)\n"
     "    sys.exit(2)\n"
     "sys.exit(demo.main())\n";
@@ -38,8 +39,8 @@ Error RunDemo(const DemoArguments& arguments) {
   if (!python) return python.error();
   const Result<std::string> self = RealPath("/proc/self/exe");
   if (!self) return self.error();
-  const char* const words[] = {python->c_str(), "-c", kProgram, "--", arguments.directory.c_str(),
-                               self->c_str(), nullptr};
+  const char* const words[] = {python->c_str(), "-c",   kProgram, "--", arguments.directory.c_str(),
+                               self->c_str(),   nullptr};
   ::execv(python->c_str(), const_cast<char* const*>(words));
   return Error(ErrorCode::kIo, fmt::format("{}: cannot be run: {}", *python, std::strerror(errno)));
 }

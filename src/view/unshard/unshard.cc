@@ -1,0 +1,594 @@
+#include "view/unshard/unshard.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/process/parallel.h"
+#include "load/rank_directories.h"
+#include "load/rank_scan.h"
+#include "record/call_name.h"
+#include "record/recorded_number.h"
+#include "view/merge/merged_dump.h"
+#include "view/merge/merged_values.h"
+#include "view/merge/parallel_layout.h"
+#include "view/merge/partial_sums.h"
+#include "view/merge/rank_tree.h"
+#include "view/unshard/shard_fold.h"
+#include "view/unshard/shard_places.h"
+
+namespace plumbline::view {
+namespace {
+
+constexpr std::string_view kStatistics = "statistics", kTensors = "tensor";
+constexpr std::string_view kParameters = "parameters";
+constexpr size_t kNamed = 3;  // calls that a line names
+
+// The ranks of one step.
+Result<std::vector<load::RankDirectory>> RanksOf(const std::string& path) {
+  PL_TRY_ASSIGN(const load::RankPairs found, load::FindRankPairs(path, path, {}));
+  if (found.has_steps) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: holds steps (expected one of them, such as {}/step0)", path, path));
+  }
+  std::vector<load::RankDirectory> ranks;
+  for (const load::RankPair& pair : found.pairs) ranks.push_back(*pair.target);
+  return ranks;
+}
+
+Result<RankTree> ReadStatistics(const load::RankDirectory& rank, int64_t number) {
+  PL_TRY_ASSIGN(RankTree tree, ReadRankTree(rank.path, number));
+  if (tree.task != kStatistics && tree.task != kTensors) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: task {} has no statistics (expected statistics or tensor)",
+                             rank.path, tree.task));
+  }
+  tree.task = kStatistics;
+  return tree;
+}
+
+bool IsCommunication(std::string_view name) { return name.starts_with("Distributed."); }
+
+// The groups whose ranks summed something up.
+RankGroups SummingGroups(const std::vector<RankTree>& trees) {
+  std::set<std::vector<int64_t>> groups;
+  std::vector<int64_t> all;
+  for (const RankTree& tree : trees) all.push_back(tree.rank);
+  for (const RankTree& tree : trees) {
+    for (const Part& part : tree.parts) {
+      const auto api = CommunicationApi(part.name);
+      if (!api || api->find("reduce") == api->npos) continue;
+      plumbline::Call call;
+      call.name = part.name;
+      call.members = part.members;
+      std::vector<CommGroup> found;
+      const CommCall comm = ReadCommCall(call, *api, found);
+      const bool is_known =
+          comm.group >= 0 && !found[static_cast<size_t>(comm.group)].ranks.empty();
+      groups.insert(is_known ? found[static_cast<size_t>(comm.group)].ranks : all);
+    }
+  }
+  return {groups.begin(), groups.end()};
+}
+
+std::string Shortened(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kNamed);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+class Unsharder {
+ public:
+  Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks)
+      : golden_(std::move(golden)), out_(std::move(out)), ranks_(std::move(ranks)) {}
+
+  void Run() {
+    for (RankTree& rank : ranks_) {
+      offsets_.push_back(FindOffsets(golden_, rank));
+      places_.push_back(PartsByPlace(rank, offsets_.back()));
+    }
+    sums_ = PartialSums(ranks_, SummingGroups(ranks_));
+    out_.task = kStatistics;
+    out_.level = ranks_.front().level;
+    out_.framework = ranks_.front().framework;
+    const auto out_places = PartsByPlace(out_, {});
+    std::unordered_map<const Part*, std::string_view> place_of;
+    golden_places_ = PartsByPlace(golden_, {});
+    for (const auto& [place, part] : golden_places_) place_of.emplace(part, place);
+    std::vector<Call> calls;
+    for (Part* const part : PartsBelow(golden_.root())) {
+      const auto place = place_of.find(part);
+      // Entries of one place are one call that was recorded twice: the first counts.
+      if (place == place_of.end()) continue;
+      calls.push_back({part, out_places.at(std::string(place->second)), Holders(place->second)});
+    }
+    FindInput(calls);
+    FindLoops();
+    FindGradientScale(calls);
+    for (Call& call : calls) Fold(call);
+  }
+
+  Status Write(const std::string& directory, UnshardReport& report) {
+    report.target = JoinPath(directory, "target");
+    report.golden = JoinPath(directory, "golden");
+    PL_TRY(WriteMergedDump(out_, report.target));
+    PL_TRY(WriteMergedDump(golden_, report.golden));
+    return {};
+  }
+
+  void Describe(UnshardReport& report) {
+    report.ranks = ranks_.size();
+    DescribeLists(report);
+    DescribeParameters(report);
+    DescribeActivations(report);
+    DescribeStages(report);
+    report.parameters = parameters_;
+    report.proven_parameters = proven_;
+    report.summands = summands_.size();
+    report.unknown = unknown_.size();
+    if (parameters_ == 0) {
+      report.plan.emplace_back(
+          "proof: none, as no parameters were recorded (levels L0 and mix do): shapes alone");
+    } else {
+      report.plan.push_back(fmt::format(
+          "proof: {} of {} parameters have golden's statistics{}", proven_, parameters_,
+          proven_ == parameters_ ? "" : "; the others differ, or the layout is another one"));
+    }
+    if (!summands_.empty()) {
+      report.plan.push_back(fmt::format(
+          "not judged: {} values of which each rank has a summand or its own average: {}",
+          summands_.size(), Shortened(summands_)));
+    }
+    if (loop_calls_ > 0) {
+      report.plan.push_back(fmt::format(
+          "not judged: {} calls by which {} loop{} over what the ranks share", loop_calls_,
+          Shortened({loops_.begin(), loops_.end()}), loops_.size() == 1 ? "s" : ""));
+    }
+    if (!unknown_.empty()) {
+      report.plan.push_back(fmt::format("not judged: {} values that fit in no way: {}",
+                                        unknown_.size(), Shortened(unknown_)));
+    }
+    DescribeLeftOut(report);
+  }
+
+ private:
+  struct Divided {
+    uint64_t count = 0;
+    int64_t parts = 1;
+  };
+
+  // One of golden's calls, where it goes, and the same call on those ranks that make it.
+  struct Call {
+    Part* golden;
+    Part* out;
+    std::vector<std::pair<size_t, Part*>> peers;
+  };
+
+  std::vector<std::pair<size_t, Part*>> Holders(std::string_view place) {
+    std::vector<std::pair<size_t, Part*>> holders;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const auto found = places_[i].find(std::string(place));
+      if (found == places_[i].end()) continue;
+      holders.emplace_back(i, found->second);
+      used_.insert(found->second);
+    }
+    return holders;
+  }
+
+  // The values of a call at golden's places, with those of the ranks.
+  struct Value {
+    PlacedValue golden;
+    std::vector<TensorRecord*> parts;  // of the first one that makes the call, and so on
+  };
+
+  static std::vector<Value> ValuesOf(const Call& call) {
+    std::vector<std::unordered_map<std::string, TensorRecord*>> tensors(call.peers.size());
+    for (size_t i = 0; i < call.peers.size(); ++i) {
+      for (PlacedValue& value : PlacedValuesOf(*call.peers[i].second)) {
+        if (value.tensor != nullptr) tensors[i].emplace(std::move(value.place), value.tensor);
+      }
+    }
+    std::vector<Value> values;
+    for (PlacedValue& value : PlacedValuesOf(*call.golden)) {
+      if (value.tensor == nullptr || tensors.empty()) continue;
+      if (!tensors.front().contains(value.place)) continue;
+      Value found{std::move(value), {}};
+      for (const auto& own : tensors) {
+        const auto part = own.find(found.golden.place);
+        if (part != own.end()) found.parts.push_back(part->second);
+      }
+      values.push_back(std::move(found));
+    }
+    return values;
+  }
+
+  static FoldedTensor FoldedOf(const Value& value) {
+    const std::vector<const TensorRecord*> parts(value.parts.begin(), value.parts.end());
+    return FoldShards(*value.golden.tensor, parts);
+  }
+
+  static bool IsParameter(const PlacedValue& value) { return value.place.starts_with(kParameters); }
+
+  static bool IsBackward(const Part& part) {
+    const auto name = ParseCallName(part.name);
+    return name && name->kind == CallKind::kBackward;
+  }
+
+  // What the first module gets: whether the ranks share the batch, or the sequence.
+  void FindInput(const std::vector<Call>& calls) {
+    for (const Call& call : calls) {
+      if (!call.golden->is_module()) continue;
+      for (const Value& value : ValuesOf(call)) {
+        if (value.golden.is_output || IsParameter(value.golden)) continue;
+        if (value.golden.tensor->shape.empty()) continue;
+        input_ = FoldedOf(value);
+        return;
+      }
+    }
+  }
+
+  [[nodiscard]] bool SharesInput() const { return input_.share == Share::kShards; }
+
+  // Modules with lists of which every rank runs its part on one input, as those of experts: what
+  // they call themselves they call once for each module of the list that is there.
+  void FindLoops() {
+    std::set<std::string> lists;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      for (const auto& [list, found] : offsets_[i]) lists.insert(list);
+    }
+    for (const std::string& list : lists) {
+      const std::string module = list.substr(0, std::min(list.rfind('.'), list.size()));
+      const std::string place = module + " forward 0";
+      const auto golden = golden_places_.find(place);
+      if (module.size() == list.size() || golden == golden_places_.end()) continue;
+      const Call call{golden->second, nullptr, Holders(place)};
+      if (call.peers.size() < ranks_.size()) continue;
+      for (const Value& value : ValuesOf(call)) {
+        if (FoldedOf(value).share == Share::kWhole) loops_.insert(module);
+        break;
+      }
+    }
+  }
+
+  // Whether a call is made by the module of such a list itself.
+  [[nodiscard]] bool IsInLoop(const Part& part) const {
+    if (part.is_module() || part.parent == nullptr) return false;
+    const auto module = ParseCallName(part.parent->name);
+    return module && module->form == CallName::Form::kModule &&
+           loops_.contains(std::string(module->path));
+  }
+
+  // Ranks that share the batch take the mean over their own part each: their gradients are larger
+  // by their number, until they are averaged. Told by what most gradients look like.
+  void FindGradientScale(const std::vector<Call>& calls) {
+    constexpr double kNear = 0.1;
+    if (!SharesInput()) return;
+    const auto times = static_cast<double>(input_.parts);
+    uint64_t larger = 0, equal = 0;
+    for (const Call& call : calls) {
+      if (!IsBackward(*call.golden)) continue;
+      for (const Value& value : ValuesOf(call)) {
+        const FoldedTensor folded = FoldedOf(value);
+        const auto own = NumberOf(folded.tensor.norm), norm = NumberOf(value.golden.tensor->norm);
+        if (folded.share != Share::kShards || !own || !norm || *norm == 0) continue;
+        larger += std::abs(*own / *norm - times) < kNear * times ? 1 : 0;
+        equal += std::abs(*own / *norm - 1) < kNear ? 1 : 0;
+      }
+    }
+    if (larger > equal) gradient_scale_ = times;
+  }
+
+  void Fold(Call& call) {
+    Part& golden = *call.golden;
+    Part& out = *call.out;
+    if (IsInLoop(golden)) {
+      // Golden's, without numbers: not judged.
+      for (PlacedValue& value : PlacedValuesOf(out)) {
+        if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
+      }
+      ++loop_calls_;
+      return;
+    }
+    out.members.clear();
+    out.frames = {};
+    if (call.peers.empty()) return;
+    if (golden.is_module() && call.peers.size() < ranks_.size()) {
+      std::vector<size_t> holders;
+      for (const auto& [rank, part] : call.peers) holders.push_back(rank);
+      ++stages_[holders];
+    }
+    bool has_parameters = false, has_shards = false;  // of parameters
+    std::optional<FoldedTensor> input;
+    for (Value& value : ValuesOf(call)) {
+      FoldedTensor folded = FoldedOf(value);
+      const bool is_whole = folded.share == Share::kWhole;  // on every rank, without a sum
+      if (folded.share == Share::kSummands) Sum(value, folded);
+      if (gradient_scale_ != 1 && IsBackward(golden) && !is_whole) {
+        Divide(folded.tensor, gradient_scale_);
+      }
+      if (IsParameter(value.golden)) {
+        has_parameters = true;
+        has_shards = has_shards || folded.share != Share::kWhole;
+      } else if (!value.golden.is_output && !input) {
+        input = folded;
+      }
+      Count(golden, value.golden, folded);
+      *value.parts.front() = std::move(folded.tensor);
+    }
+    // Of modules whose parameters are whole, such as norms.
+    const bool is_everywhere = call.peers.size() == ranks_.size();
+    if (is_everywhere && has_parameters && !has_shards && input && input->share == Share::kShards) {
+      sequence_parts_ = std::max(sequence_parts_, input->parts);
+    }
+    out.members = std::move(call.peers.front().second->members);
+    out.frames = call.peers.front().second->frames;
+  }
+
+  // Summands whose sum was recorded where it was made are compared by it.
+  void Sum(const Value& value, FoldedTensor& folded) {
+    std::vector<TensorRecord> parts;
+    for (const TensorRecord* const part : value.parts) parts.push_back(*part);
+    TensorsAt at{value.golden.place, {}};
+    for (TensorRecord& part : parts) at.tensors.push_back(&part);
+    if (sums_.Replace(at).empty()) return;
+    folded.share = Share::kWhole;
+    folded.tensor = std::move(parts.front());
+    ++summed_;
+  }
+
+  void Count(const Part& part, const PlacedValue& value, const FoldedTensor& folded) {
+    if (IsParameter(value) && counted_parameters_.insert(ParameterOf(part, value.place)).second) {
+      ++parameters_;
+      const bool is_compared = folded.share != Share::kSummands && folded.share != Share::kUnknown;
+      if (is_compared && folded.share != Share::kDivided &&
+          AgreeIn(*value.tensor, folded.tensor, Sameness::kNearly)) {
+        ++proven_;
+      }
+      if (folded.share == Share::kShards) {
+        Add(divided_parameters_[folded.dimensions], folded.parts);
+      } else if (folded.share == Share::kWhole) {
+        ++whole_parameters_;
+      }
+    }
+    const std::string name = fmt::format("{}.{}", part.name, value.place);
+    if (folded.share == Share::kSummands) summands_.push_back(name);
+    if (folded.share == Share::kUnknown) unknown_.push_back(name);
+    if (IsParameter(value) || part.name.find(".parameters_grad") != part.name.npos) return;
+    if (folded.share == Share::kShards) Add(divided_[folded.dimensions], folded.parts);
+    if (folded.share == Share::kWhole) ++whole_;
+    if (folded.share == Share::kPacked) Add(packed_, folded.parts);
+  }
+
+  static std::string ParameterOf(const Part& part, std::string_view place) {
+    const auto name = ParseCallName(part.name);
+    return fmt::format("{} {}", name ? name->path : std::string_view(part.name), place);
+  }
+
+  static void Add(Divided& divided, int64_t parts) {
+    ++divided.count;
+    divided.parts = std::max(divided.parts, parts);
+  }
+
+  // Lists of one name in several modules are told together.
+  void DescribeLists(UnshardReport& report) {
+    struct Found {
+      uint64_t lists = 0;
+      int64_t agreeing = 0;
+      bool is_certain = true, fits = true;
+      std::map<int64_t, std::pair<int64_t, int64_t>> ranks;  // number of modules, first one
+    };
+    std::map<std::string, Found> lists;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      for (const auto& [list, found] : offsets_[i]) {
+        Found& all = lists[WithStars(list)];
+        const bool is_new =
+            all.ranks.emplace(ranks_[i].rank, std::pair(found.count, found.first)).second;
+        all.lists += is_new && all.ranks.size() > 1 ? 0 : 1;
+        all.agreeing += std::max<int64_t>(found.agreeing, 0);
+        all.is_certain = all.is_certain && found.is_certain;
+        all.fits = all.fits && found.agreeing >= 0;
+      }
+    }
+    for (const auto& [list, found] : lists) {
+      std::vector<std::string> ranks;
+      for (const auto& [rank, range] : found.ranks) {
+        ranks.push_back(
+            fmt::format("rank {} {} to {}", rank, range.second, range.second + range.first - 1));
+      }
+      report.plan.push_back(
+          fmt::format("{} by golden's numbers: {} ({})", list, fmt::join(ranks, ", "),
+                      found.is_certain ? fmt::format("{} parameters agree", found.agreeing)
+                      : found.fits     ? "not proven: other numbers fit as well"
+                                       : "not proven: no numbers fit golden's parameters"));
+    }
+  }
+
+  static std::string WithStars(std::string_view list) {
+    std::string text;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const bool begins = i > 0 && list[i - 1] == '.';
+      size_t end = i;
+      while (begins && end < list.size() && list[end] >= '0' && list[end] <= '9') ++end;
+      if (end > i && (end == list.size() || list[end] == '.')) {
+        text += '*';
+        i = end - 1;
+      } else {
+        text += list[i];
+      }
+    }
+    return text;
+  }
+
+  void DescribeParameters(UnshardReport& report) {
+    if (divided_parameters_.empty()) return;
+    int64_t parts = 1;
+    std::vector<std::string> ways;
+    for (const auto& [dimensions, divided] : divided_parameters_) {
+      parts = std::max(parts, divided.parts);
+      ways.push_back(
+          fmt::format("{} along dimension {}", divided.count, fmt::join(dimensions, " and ")));
+    }
+    report.layout.push_back(fmt::format("tensor parallel {}", parts));
+    report.plan.push_back(fmt::format("parameters: shards of {}: {}; whole: {}", parts,
+                                      fmt::join(ways, ", "), whole_parameters_));
+  }
+
+  void DescribeActivations(UnshardReport& report) {
+    if (SharesInput()) {
+      const bool is_batch = input_.dimensions.front() == 0;
+      report.layout.push_back(
+          fmt::format("{} parallel {}", is_batch ? "data" : "context", input_.parts));
+    } else if (sequence_parts_ > 1) {
+      report.layout.push_back(fmt::format("sequence parallel {}", sequence_parts_));
+    }
+    if (gradient_scale_ != 1) {
+      report.plan.push_back(fmt::format(
+          "gradients inside are {} times golden's, as each rank takes the mean over its "
+          "own part: compared after division",
+          gradient_scale_));
+    }
+    if (summed_ > 0) {
+      report.plan.push_back(fmt::format(
+          "summands: {} values are compared by the sum that a reduction made of them", summed_));
+    }
+    std::vector<std::string> ways;
+    for (const auto& [dimensions, divided] : divided_) {
+      ways.push_back(
+          fmt::format("{} along dimension {}", divided.count, fmt::join(dimensions, " and ")));
+    }
+    if (packed_.count > 0) {
+      report.layout.emplace_back("other dimensions of one batch");
+      ways.push_back(fmt::format("{} with other dimensions", packed_.count));
+    }
+    if (ways.empty()) return;
+    report.plan.push_back(
+        fmt::format("values of calls: shards: {}; whole: {}", fmt::join(ways, ", "), whole_));
+  }
+
+  void DescribeStages(UnshardReport& report) {
+    std::set<std::set<size_t>> sets;
+    for (const auto& [holders, count] : stages_) {
+      std::vector<int64_t> numbers;
+      for (const size_t rank : holders) numbers.push_back(ranks_[rank].rank);
+      sets.insert(std::set<size_t>(holders.begin(), holders.end()));
+      report.plan.push_back(fmt::format("calls of modules on rank{} {} alone: {}",
+                                        numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "),
+                                        count));
+    }
+    if (sets.empty()) return;
+    report.layout.push_back(
+        fmt::format("{} parallel {}", OnlyExpertsApart() ? "expert" : "pipeline", sets.size()));
+  }
+
+  // Whether what single ranks hold are experts, and everything else is everywhere.
+  [[nodiscard]] bool OnlyExpertsApart() const {
+    for (const auto& [place, part] : golden_places_) {
+      if (!part->is_module() || place.find("expert") != place.npos) continue;
+      size_t holders = 0;
+      for (const auto& places : places_) holders += places.contains(place) ? 1 : 0;
+      if (holders > 0 && holders < ranks_.size()) return false;
+    }
+    return true;
+  }
+
+  void DescribeLeftOut(UnshardReport& report) {
+    std::vector<std::string> left_out;
+    uint64_t communication = 0;
+    for (RankTree& rank : ranks_) {
+      for (Part* const part : PartsBelow(rank.root())) {
+        if (part == &rank.root() || used_.contains(part) || IsInLoop(*part)) continue;
+        if (!ParseCallName(part->name)) continue;  // what a graph puts around calls
+        if (IsCommunication(part->name)) {
+          ++communication;
+        } else {
+          left_out.push_back(fmt::format("rank {} {}", rank.rank, part->name));
+        }
+      }
+    }
+    if (communication > 0) {
+      report.plan.push_back(
+          fmt::format("left out: {} calls that communicate (--check_collectives looks at them)",
+                      communication));
+    }
+    if (!left_out.empty()) {
+      report.plan.push_back(fmt::format("left out: {} calls that golden does not make: {}",
+                                        left_out.size(), Shortened(left_out)));
+    }
+  }
+
+  RankTree golden_, out_;
+  std::vector<RankTree> ranks_;
+  std::vector<ListOffsets> offsets_;                            // of each rank
+  std::vector<std::unordered_map<std::string, Part*>> places_;  // of each rank
+  std::unordered_map<std::string, Part*> golden_places_;
+  std::unordered_set<const Part*> used_;
+
+  PartialSums sums_;
+  std::set<std::string> loops_;  // paths of modules
+  FoldedTensor input_;
+  double gradient_scale_ = 1;
+  int64_t sequence_parts_ = 1;
+  uint64_t loop_calls_ = 0, summed_ = 0;
+
+  std::set<std::string> counted_parameters_;
+  uint64_t parameters_ = 0, proven_ = 0, whole_parameters_ = 0, whole_ = 0;
+  std::map<std::vector<size_t>, Divided> divided_parameters_, divided_;  // by dimensions
+  Divided packed_;
+  std::map<std::vector<size_t>, uint64_t> stages_;  // calls by those who make them
+  std::vector<std::string> summands_, unknown_;
+};
+
+}  // namespace
+
+std::string UnshardReport::Text() const {
+  std::string text = fmt::format(
+      "layout: {} rank{} as golden's one: {}\n", ranks, ranks == 1 ? "" : "s",
+      layout.empty() ? "every rank does the same" : fmt::format("{}", fmt::join(layout, ", ")));
+  for (const std::string& line : plan) text += fmt::format("  {}\n", line);
+  return text;
+}
+
+Result<UnshardReport> Unshard(const UnshardRequest& request) {
+  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> golden, RanksOf(request.golden));
+  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, RanksOf(request.target));
+  if (golden.size() != 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds {} ranks (expected the run on one rank, to which those of "
+                             "{} are brought together)",
+                             request.golden, golden.size(), request.target));
+  }
+  std::vector<std::optional<Result<RankTree>>> read(ranks.size() + 2);
+  ParallelFor(read.size(), [&](size_t i) {
+    const load::RankDirectory& rank = i < 2 ? golden.front() : ranks[i - 2];
+    read[i] = ReadStatistics(rank, i < 2 ? 0 : rank.rank.value_or(static_cast<int64_t>(i - 2)));
+  });
+  std::vector<RankTree> trees;
+  for (auto& each : read) {
+    if (!*each) return each->error();
+    trees.push_back(std::move(**each));
+  }
+  RankTree first = std::move(trees[0]), second = std::move(trees[1]);
+  trees.erase(trees.begin(), trees.begin() + 2);
+  Unsharder unsharder(std::move(first), std::move(second), std::move(trees));
+  unsharder.Run();
+  UnshardReport report;
+  unsharder.Describe(report);
+  PL_TRY(unsharder.Write(request.output_dir, report));
+  return report;
+}
+
+}  // namespace plumbline::view
