@@ -9,25 +9,7 @@
 namespace plumbline::python {
 namespace {
 
-// The part of DLPack's stable ABI that is read here (dlpack.h of DLPack 1.3).
-struct DlDevice {
-  int32_t type;
-  int32_t id;
-};
-struct DlDataType {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-};
-struct DlTensor {
-  void* data;
-  DlDevice device;
-  int32_t ndim;
-  DlDataType dtype;
-  int64_t* shape;
-  int64_t* strides;  // null: row-major
-  uint64_t byte_offset;
-};
+// The part of DLPack 1.3's exchange table that is read here.
 struct DlVersion {
   uint32_t major, minor;
 };
@@ -40,92 +22,14 @@ struct DlExchangeTable {
   int (*dltensor_from_py_object)(void* py_object, void* out);
   void* current_work_stream;
 };
-struct DlManagedTensor {  // the unversioned capsule "dltensor"
-  DlTensor tensor;
-  void* manager_context;
-  void (*deleter)(DlManagedTensor* self);
-};
-
-constexpr int32_t kDlCpu = 1;
-constexpr int32_t kDlCudaHost = 3;  // pinned memory, readable by the CPU
-
-std::optional<DType> FloatType(uint8_t bits) {
-  switch (bits) {
-    case 16:
-      return DType::kFloat16;
-    case 32:
-      return DType::kFloat32;
-    case 64:
-      return DType::kFloat64;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<DType> IntegerType(uint8_t bits, bool is_signed) {
-  switch (bits) {
-    case 8:
-      return is_signed ? DType::kInt8 : DType::kUInt8;
-    case 16:
-      return is_signed ? DType::kInt16 : DType::kUInt16;
-    case 32:
-      return is_signed ? DType::kInt32 : DType::kUInt32;
-    case 64:
-      return is_signed ? DType::kInt64 : DType::kUInt64;
-    default:
-      return std::nullopt;
-  }
-}
-
-// DLDataTypeCode of DLPack 1.3.
-std::optional<DType> FromDlType(const DlDataType& type) {
-  if (type.lanes != 1) return std::nullopt;
-  switch (type.code) {
-    case 0:
-      return IntegerType(type.bits, true);
-    case 1:
-      return IntegerType(type.bits, false);
-    case 2:
-      return FloatType(type.bits);
-    case 4:
-      return DType::kBFloat16;
-    case 5:
-      if (type.bits == 64) return DType::kComplex64;
-      if (type.bits == 128) return DType::kComplex128;
-      return std::nullopt;
-    case 6:
-      return DType::kBool;
-    case 10:
-      return DType::kFloat8E4M3FN;
-    case 11:
-      return DType::kFloat8E4M3FNUZ;
-    case 12:
-      return DType::kFloat8E5M2;
-    case 13:
-      return DType::kFloat8E5M2FNUZ;
-    default:
-      return std::nullopt;
-  }
-}
-
-bool Fill(const DlTensor& in, HostTensor* out) {
-  const std::optional<DType> dtype = FromDlType(in.dtype);
-  if (!dtype || in.ndim < 0 || in.ndim > kMaxRank) return false;
-  const auto rank = static_cast<size_t>(in.ndim);
-  out->dtype = *dtype;
-  out->on_host = in.device.type == kDlCpu || in.device.type == kDlCudaHost;
-  out->sizes = {in.shape, rank};
-  out->data = static_cast<const std::byte*>(in.data) + in.byte_offset;
-  if (in.strides != nullptr || rank == 0) {
-    out->strides = {in.strides, rank};
-    return true;
-  }
-  int64_t stride = 1;
-  for (size_t i = rank; i-- > 0;) {
-    out->inline_strides[i] = stride;
-    stride *= in.shape[i] > 0 ? in.shape[i] : 1;
-  }
-  out->strides = {out->inline_strides.data(), rank};
+bool Fill(const dlpack::Tensor& in, HostTensor* out) {
+  const std::optional<TensorView> view = dlpack::ViewOf(in, out->inline_strides);
+  if (!view) return false;
+  out->dtype = view->dtype;
+  out->on_host = dlpack::IsOnHost(in);
+  out->data = view->data;
+  out->sizes = view->sizes;
+  out->strides = view->strides;
   return true;
 }
 
@@ -225,7 +129,7 @@ bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
     return was_read;
   }
   if (read_ == nullptr) return ReadThroughCapsule(tensor, out);
-  DlTensor dl{};
+  dlpack::Tensor dl{};
   if (read_(tensor, &dl) != 0) {
     DropError();  // sparse, quantised, wrapper subclass: described without values
     return false;
@@ -277,9 +181,8 @@ bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
   PyObject* capsule =
       plain == nullptr ? nullptr : PyObject_CallMethod(plain, "__dlpack__", nullptr);
   Py_XDECREF(plain);
-  auto* managed = capsule == nullptr
-                      ? nullptr
-                      : static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  void* const pointer = capsule == nullptr ? nullptr : PyCapsule_GetPointer(capsule, "dltensor");
+  const auto* managed = static_cast<const dlpack::ManagedTensor*>(pointer);
   if (managed == nullptr) {
     DropError();
     Py_XDECREF(capsule);

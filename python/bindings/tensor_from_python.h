@@ -15,10 +15,11 @@
 
 #include "capture/tensor_identity.h"
 #include "framework.h"
+#include "tensor/dlpack.h"
 
 namespace plumbline::python {
 
-inline constexpr int kMaxRank = 64;  // torch's own limit
+using dlpack::kMaxRank;
 
 // A tensor's metadata and, for dense CPU tensors, its memory. Sizes and strides are borrowed from
 // the tensor (or held in `inline_strides`): valid while the Python object lives and is not resized.
@@ -28,7 +29,7 @@ struct HostTensor {
   bool on_host = false;  // false: device memory, `data` must not be read
   std::span<const int64_t> sizes;
   std::span<const int64_t> strides;
-  std::array<int64_t, kMaxRank> inline_strides;  // used when the producer gives none
+  dlpack::Strides inline_strides;  // used when the producer gives none
   std::array<int64_t, kMaxRank> inline_sizes;    // likewise
   // Owner to release when the tensor came through __dlpack__(); null on the fast path.
   PyObject* capsule = nullptr;
