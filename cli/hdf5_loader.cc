@@ -4,14 +4,23 @@
 #include "module_loader.h"
 
 namespace plumbline::cli {
+namespace {
+
+constexpr const char* kSubject = ".h5 files: the part of plumb that reads them";
+
+}  // namespace
 
 Result<const Hdf5Functions*> LoadHdf5Functions() {
+#ifdef PLUMBLINE_WITHOUT_HDF5
+  return NotInThisBuild(kSubject, "PLUMBLINE_HDF5");
+#else
   PL_TRY_ASSIGN(const void* functions,
                 LoadModule({.file = "plumb_hdf5",
                             .symbol = kHdf5Symbol,
-                            .subject = ".h5 files: the part of plumb that reads them",
+                            .subject = kSubject,
                             .library = "the HDF5 library"}));
   return static_cast<const Hdf5Functions*>(functions);
+#endif
 }
 
 Result<int> RunOnHdf5(const std::string& paths, const std::function<int()>& work) {

@@ -19,4 +19,9 @@ Result<const void*> LoadModule(const ModuleName& name) {
                            dlerror(), name.library));
 }
 
+Error NotInThisBuild(const char* subject, const char* option) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("{} is not in this build. Build plumbline with -D{}=ON", subject, option)};
+}
+
 }  // namespace plumbline::cli

@@ -20,6 +20,9 @@ struct ModuleName {
 // found. It stays loaded. kUnsupported: the module or a library that it needs is missing.
 Result<const void*> LoadModule(const ModuleName& name);
 
+// kUnsupported: `subject` was left out when plumb was built, by that option of CMake.
+Error NotInThisBuild(const char* subject, const char* option);
+
 }  // namespace plumbline::cli
 
 #endif  // PLUMBLINE_CLI_MODULE_LOADER_H_

@@ -40,6 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 // How long a comparison is waited for before the address is told.
 constexpr std::chrono::seconds kPatience{2};
+constexpr const char* kServer = "the page: the part of plumb that serves it";
 // Who may show the page in a frame when nobody else is named: notebooks on this machine.
 constexpr const char* kNotebooks =
     "'self' http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* "
@@ -56,12 +57,16 @@ struct ViewArguments {
 };
 
 Result<const ViewFunctions*> LoadViewFunctions() {
+#ifdef PLUMBLINE_WITHOUT_VIEWER
+  return NotInThisBuild(kServer, "PLUMBLINE_VIEWER");
+#else
   PL_TRY_ASSIGN(const void* functions,
                 LoadModule({.file = "plumb_view",
                             .symbol = kViewSymbol,
-                            .subject = "the page: the part of plumb that serves it",
+                            .subject = kServer,
                             .library = "the library cpp-httplib"}));
   return static_cast<const ViewFunctions*>(functions);
+#endif
 }
 
 Result<std::vector<view::PathPair>> RealPairs(const ViewArguments& arguments) {
