@@ -14,7 +14,7 @@
 #   python-native  the three at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
-#   optional   build/optional: Triton, TorchAO, diffusers and timm, for one test each
+#   optional   build/optional: Triton, TorchAO, diffusers, timm, ONNX Runtime, for one test each
 #   parallel   build/parallel: DeepSpeed and Megatron-Core, for one test
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
@@ -265,7 +265,7 @@ make_mindspore() {
 
 make_optional() {
   make_beside optional build/optional requirements/optional.txt \
-    'import triton, torch, diffusers, timm'
+    'import triton, torch, diffusers, timm, onnx, onnxruntime'
 }
 
 # DeepSpeed comes as source: it asks the installed torch what to build, which is nothing here.

@@ -52,9 +52,9 @@ static void call(plumb_recorder* recorder, const char* name, float* values, floa
   const plumb_dltensor tensor = matrix(values, shape);
   plumb_call* told = NULL;
   must(plumb_call_begin(recorder, name, NULL, &told, &error));
-  must(plumb_call_add(told, PLUMB_INPUT, &tensor, &error));
+  must(plumb_call_add(told, PLUMB_INPUT, NULL, &tensor, &error));
   epsilon > 0 ? normalise(values, epsilon) : activate(values);
-  must(plumb_call_add(told, PLUMB_OUTPUT, &tensor, &error));
+  must(plumb_call_add(told, PLUMB_OUTPUT, NULL, &tensor, &error));
   must(plumb_call_end(told, &error));
 }
 

@@ -286,12 +286,14 @@ PLUMBLINE_EXPORT uint64_t plumb_recorder_directory(plumb_recorder* recorder, cha
 PLUMBLINE_EXPORT int32_t plumb_call_begin(plumb_recorder* recorder, const char* name,
                                           const plumb_call* parent, plumb_call** call,
                                           plumb_error* error) PLUMBLINE_NOEXCEPT;
-/* The next PLUMB_INPUT or PLUMB_OUTPUT; inputs first. Of the CPU, any strides; read before this
-   returns. plumb_call_take() has its deleter called whatever it returns. */
-PLUMBLINE_EXPORT int32_t plumb_call_add(plumb_call* call, int32_t role,
+/* The next PLUMB_INPUT or PLUMB_OUTPUT, inputs first, or a PLUMB_PARAMETER of a module. `name`: of a
+   parameter, or of an input that is a keyword argument; else null. Of the CPU, any strides; read
+   before this returns. plumb_call_take() has its deleter called whatever it returns. */
+PLUMBLINE_EXPORT int32_t plumb_call_add(plumb_call* call, int32_t role, const char* name,
                                         const plumb_dltensor* tensor,
                                         plumb_error* error) PLUMBLINE_NOEXCEPT;
-PLUMBLINE_EXPORT int32_t plumb_call_take(plumb_call* call, int32_t role, plumb_dlmanaged* tensor,
+PLUMBLINE_EXPORT int32_t plumb_call_take(plumb_call* call, int32_t role, const char* name,
+                                         plumb_dlmanaged* tensor,
                                          plumb_error* error) PLUMBLINE_NOEXCEPT;
 /* Closes the handle. A call whose step has ended is counted as lost. */
 PLUMBLINE_EXPORT int32_t plumb_call_end(plumb_call* call, plumb_error* error) PLUMBLINE_NOEXCEPT;

@@ -127,9 +127,10 @@ class Recorder {
   Handle<plumb_recorder, plumb_recorder_finish> handle_;
 };
 
-// The next input or output of a call.
-inline void AddTensor(const Call& call, plumb_role role, const plumb_dltensor& tensor) {
-  Check(plumb_call_add, call.get(), static_cast<int32_t>(role), &tensor);
+// The next input or output of a call, or a parameter.
+inline void AddTensor(const Call& call, plumb_role role, const plumb_dltensor& tensor,
+                      const char* name = nullptr) {
+  Check(plumb_call_add, call.get(), static_cast<int32_t>(role), name, &tensor);
 }
 
 }  // namespace plumbline::api

@@ -45,9 +45,9 @@ class CApiTest : public ::testing::Test {
     plumb_call* call = nullptr;
     ASSERT_EQ(plumb_call_begin(recorder, name, nullptr, &call, &error_), PLUMB_OK)
         << error_.message;
-    EXPECT_EQ(plumb_call_add(call, PLUMB_INPUT, &tensor, &error_), PLUMB_OK) << error_.message;
+    EXPECT_EQ(plumb_call_add(call, PLUMB_INPUT, nullptr, &tensor, &error_), PLUMB_OK) << error_.message;
     for (float& value : values) value = scale * std::exp(value);
-    EXPECT_EQ(plumb_call_add(call, PLUMB_OUTPUT, &tensor, &error_), PLUMB_OK) << error_.message;
+    EXPECT_EQ(plumb_call_add(call, PLUMB_OUTPUT, nullptr, &tensor, &error_), PLUMB_OK) << error_.message;
     EXPECT_EQ(plumb_call_end(call, &error_), PLUMB_OK) << error_.message;
   }
 
@@ -197,14 +197,14 @@ TEST_F(CApiTest, TensorsThatCannotBeReadAreErrorsAndStillReleased) {
   const auto code_of = [&](auto change, int32_t role = PLUMB_INPUT) {
     plumb_dltensor wrong = good;
     change(wrong);
-    return plumb_call_add(call, role, &wrong, &error_);
+    return plumb_call_add(call, role, nullptr, &wrong, &error_);
   };
   EXPECT_EQ(code_of([](auto& t) { t.device.device_type = 2; }), PLUMB_UNSUPPORTED);
   EXPECT_EQ(code_of([](auto& t) { t.dtype.bits = 7; }), PLUMB_UNSUPPORTED);
   EXPECT_EQ(code_of([](auto& t) { t.ndim = 65; }), PLUMB_UNSUPPORTED);
   EXPECT_EQ(code_of([](auto& t) { t.data = nullptr; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(code_of([](auto& t) { t.shape = nullptr; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(code_of([](auto&) {}, PLUMB_PARAMETER), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([](auto&) {}, PLUMB_GRADIENT), PLUMB_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error_.message).find("role"), std::string::npos);
   shape[0] = -1;
   EXPECT_EQ(code_of([](auto&) {}), PLUMB_INVALID_ARGUMENT);
@@ -212,10 +212,10 @@ TEST_F(CApiTest, TensorsThatCannotBeReadAreErrorsAndStillReleased) {
   plumb_dlmanaged managed{good, &released, [](plumb_dlmanaged* self) {
                             ++*static_cast<int*>(self->manager_ctx);
                           }};
-  EXPECT_EQ(plumb_call_take(call, PLUMB_INPUT, &managed, &error_), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(plumb_call_take(call, PLUMB_INPUT, nullptr, &managed, &error_), PLUMB_INVALID_ARGUMENT);
   shape[0] = 4;
-  EXPECT_EQ(plumb_call_take(call, PLUMB_INPUT, &managed, &error_), PLUMB_OK) << error_.message;
-  EXPECT_EQ(plumb_call_take(nullptr, PLUMB_INPUT, &managed, &error_), PLUMB_OK);
+  EXPECT_EQ(plumb_call_take(call, PLUMB_INPUT, nullptr, &managed, &error_), PLUMB_OK) << error_.message;
+  EXPECT_EQ(plumb_call_take(nullptr, PLUMB_INPUT, nullptr, &managed, &error_), PLUMB_OK);
   EXPECT_EQ(released, 3);
   plumb_recorder_finish(recorder);
   EXPECT_EQ(plumb_call_end(call, &error_), PLUMB_OK);  // behind its recorder

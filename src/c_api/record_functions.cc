@@ -69,18 +69,30 @@ plumbline::Result<TensorView> ViewOf(const plumb_dltensor& told, dlpack::Strides
   return *view;
 }
 
-Status AddTo(plumb_call& call, int32_t role, const plumb_dltensor& told) {
-  if (role != PLUMB_INPUT && role != PLUMB_OUTPUT) {
+std::optional<EngineRecorder::Role> RoleOf(int32_t role) {
+  switch (role) {
+    case PLUMB_INPUT:
+      return EngineRecorder::Role::kInput;
+    case PLUMB_OUTPUT:
+      return EngineRecorder::Role::kOutput;
+    case PLUMB_PARAMETER:
+      return EngineRecorder::Role::kParameter;
+    default:
+      return std::nullopt;
+  }
+}
+
+Status AddTo(plumb_call& call, int32_t role, const char* name, const plumb_dltensor& told) {
+  const std::optional<EngineRecorder::Role> known = RoleOf(role);
+  if (!known) {
     return Error(ErrorCode::kInvalidArgument,
-                 "role: is " + std::to_string(role) + " (expected PLUMB_INPUT or PLUMB_OUTPUT)");
+                 "role: is " + std::to_string(role) +
+                     " (expected PLUMB_INPUT, PLUMB_OUTPUT or PLUMB_PARAMETER)");
   }
   dlpack::Strides strides;
   auto view = ViewOf(told, strides);
   if (!view) return view.error().In(call.call->name());
-  return call.recorder->AddTensor(*call.call,
-                                  role == PLUMB_INPUT ? EngineRecorder::Role::kInput
-                                                      : EngineRecorder::Role::kOutput,
-                                  *view);
+  return call.recorder->AddTensor(*call.call, *known, name == nullptr ? "" : name, *view);
 }
 
 }  // namespace
@@ -95,7 +107,7 @@ int32_t plumb_recorder_begin(const plumb_recorder_options* options, plumb_record
         plumbline::c_api::Read(options, plumb_recorder_options PLUMB_RECORDER_OPTIONS_INIT);
     EngineOptions made;
     made.keys = {plumbline::dump_json::kInputArgs, plumbline::dump_json::kInputKwargs,
-                 plumbline::dump_json::kOutput};
+                 plumbline::dump_json::kOutput, plumbline::dump_json::kParameters};
     made.config_path = TextOf(asked.config_path);
     made.overrides = {.task = TextOf(asked.task),
                       .dump_path = TextOf(asked.dump_path),
@@ -162,20 +174,20 @@ int32_t plumb_call_begin(plumb_recorder* recorder, const char* name, const plumb
   });
 }
 
-int32_t plumb_call_add(plumb_call* call, int32_t role, const plumb_dltensor* tensor,
-                       plumb_error* error) noexcept {
+int32_t plumb_call_add(plumb_call* call, int32_t role, const char* name,
+                       const plumb_dltensor* tensor, plumb_error* error) noexcept {
   return Guard(error, [&]() -> Status {
     if (call == nullptr) return {};
     PL_TRY(Need(tensor, "tensor"));
-    return AddTo(*call, role, *tensor);
+    return AddTo(*call, role, name, *tensor);
   });
 }
 
-int32_t plumb_call_take(plumb_call* call, int32_t role, plumb_dlmanaged* tensor,
+int32_t plumb_call_take(plumb_call* call, int32_t role, const char* name, plumb_dlmanaged* tensor,
                         plumb_error* error) noexcept {
   const int32_t code = Guard(error, [&]() -> Status {
     PL_TRY(Need(tensor, "tensor"));
-    return call == nullptr ? Status() : AddTo(*call, role, tensor->dl_tensor);
+    return call == nullptr ? Status() : AddTo(*call, role, name, tensor->dl_tensor);
   });
   if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
   return code;

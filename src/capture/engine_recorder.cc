@@ -152,7 +152,7 @@ void EngineRecorder::BeginApi(std::string_view name, EngineCall& call) {
   calls_.Select(call.api_);
   calls_.BeginApi(call.state_, call.api_, {});
   call.name_ = call.api_.name;
-  call.inputs_.is_wanted = calls_.WantsInput(call.api_);
+  call.inputs_.is_wanted = call.keywords_.is_wanted = calls_.WantsInput(call.api_);
   call.outputs_.is_wanted = calls_.WantsOutput(call.api_);
 }
 
@@ -161,31 +161,57 @@ void EngineRecorder::BeginModule(std::string_view name, EngineCall& call) {
   call.name_ = frame.name;
   call.token_ = frame.token;
   call.api_.epoch = frame.epoch;
-  call.inputs_.is_wanted = calls_.WantsInput(frame);
+  call.inputs_.is_wanted = call.keywords_.is_wanted = calls_.WantsInput(frame);
   call.outputs_.is_wanted = calls_.WantsForwardOutput();
+  call.parameters_.is_wanted = WantsDirection(calls_.config().data_mode, CallKind::kForward) &&
+                               calls_.observer().selection().MaySelectModule(frame.name);
   call.state_.modules.push_back(std::move(frame));
 }
 
-Status EngineRecorder::AddTensor(EngineCall& call, Role role, const TensorView& view) {
-  const std::lock_guard lock(mutex_);
-  const bool is_input = role == Role::kInput;
+Status EngineRecorder::CheckTold(const EngineCall& call, Role role, std::string_view name) {
+  std::string_view problem;
   if (call.is_over_) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: the call is over", call.name_));
+    problem = "the call is over";
+  } else if (role == Role::kInput && call.outputs_.count > 0) {
+    problem = "an input behind an output (expected all inputs first)";
+  } else if (role == Role::kParameter && (name.empty() || !call.is_module_)) {
+    problem = "a parameter has a name, and only modules have any";
+  } else if (role == Role::kOutput && !name.empty()) {
+    problem = "an output has no name (expected null)";
+  } else if (call.names_.contains(name)) {
+    problem = "this name was told before";
   }
-  if (is_input && call.outputs_.count > 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: an input behind an output (expected all inputs first)",
-                             call.name_));
-  }
-  EngineCall::Side& side = is_input ? call.inputs_ : call.outputs_;
-  const uint64_t number = side.count++;
+  if (problem.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}{}{}: {}", call.name_, name.empty() ? "" : ", ", name, problem));
+}
+
+EngineCall::Side& EngineRecorder::SideOf(EngineCall& call, Role role, std::string_view name) {
+  if (role == Role::kOutput) return call.outputs_;
+  if (role == Role::kParameter) return call.parameters_;
+  return name.empty() ? call.inputs_ : call.keywords_;
+}
+
+Status EngineRecorder::AddTensor(EngineCall& call, Role role, std::string_view name,
+                                 const TensorView& view) {
+  const std::lock_guard lock(mutex_);
+  PL_TRY(CheckTold(call, role, name));
+  EngineCall::Side& side = SideOf(call, role, name);
+  std::string place(name);
+  if (name.empty()) place = std::to_string(side.count);
+  if (!name.empty()) call.names_.insert(place);
+  ++side.count;
   const Observer& observer = calls_.observer();
   if (!side.is_wanted || !observer.is_step_open() || call.api_.epoch != observer.epoch()) return {};
   calls_.NameEntry(call.state_, call.name_);
-  const Cut cut = cuts_.Of(view.sizes, /*has_tokens=*/true);
+  const bool is_parameter = role == Role::kParameter;
+  const Cut cut = cuts_.Of(view.sizes, /*has_tokens=*/!is_parameter);
   const TensorView part = cut.Of(view);
-  const std::string path = fmt::format("{}.{}", is_input ? "input" : "output", number);
+  std::string_view member = is_parameter ? "parameters" : "output";
+  if (role == Role::kInput) member = name.empty() ? "input" : "kwargs";
+  const std::string path = fmt::format("{}.{}", member, place);
   const TensorRecorder::Reading reading = tensors_.Read(call.state_, part, path, 0, nullptr);
+  if (!name.empty()) side.packed.Key(name);
   tensors_.Pack(part, reading, {.type = texts_.tensor_type}, side.packed);
   return {};
 }
@@ -208,6 +234,7 @@ void EngineRecorder::PackInputs(const EngineCall& call, EntryPacker& out) const 
   out.EndList();
   out.Key(keys_.keywords);
   out.BeginMap();
+  out.Raw(call.keywords_.packed.bytes());
   out.EndMap();
 }
 
@@ -235,8 +262,15 @@ void EngineRecorder::EndModule(EngineCall& call) {
   auto closed = calls_.CloseModule(call.state_, call.token_);
   if (!closed) return;
   KeptTensors kept;
-  if (calls_.BeginModule(call.state_, *closed, {}, &kept)) PackOutputs(call, call.state_.event);
-  calls_.EndEntry(call.state_, call.name_, call.state_.event, kept, /*is_listed=*/true);
+  EntryPacker& out = call.state_.event;
+  if (calls_.BeginModule(call.state_, *closed, {}, &kept)) {
+    PackOutputs(call, out);
+    out.Key(keys_.parameters);
+    out.BeginMap();
+    out.Raw(call.parameters_.packed.bytes());
+    out.EndMap();
+  }
+  calls_.EndEntry(call.state_, call.name_, out, kept, /*is_listed=*/true);
 }
 
 }  // namespace plumbline::capture

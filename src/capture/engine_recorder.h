@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,7 @@ namespace plumbline::capture {
 
 // The members of an entry as the format of the recording spells them; static texts.
 struct EntryKeys {
-  std::string_view inputs, keywords, outputs;
+  std::string_view inputs, keywords, outputs, parameters;
 };
 
 struct EngineOptions {
@@ -42,7 +43,7 @@ class EngineCall {
 
  private:
   friend class EngineRecorder;
-  // The values of one side as they are told.
+  // Values as they are told, of one member of the entry.
   struct Side {
     EntryPacker packed;
     uint64_t count = 0;
@@ -56,7 +57,8 @@ class EngineCall {
   ThreadState state_;   // of its own: calls may overlap
   ApiCall api_;
   uint64_t token_ = 0;  // of a module call
-  Side inputs_, outputs_;
+  Side inputs_, keywords_, outputs_, parameters_;
+  std::set<std::string, std::less<>> names_;  // of keywords and parameters
 };
 
 // Tasks statistics, tensor and structure at the levels L0, L1 and mix. Thread-safe; a thread that
@@ -81,10 +83,12 @@ class EngineRecorder final : private KeptTensorPacker {
   // number. `parent`: the call that it is made in, or null. Null: it is not recorded, as no selected
   // step is open or the level or the filters leave it out. kInvalidArgument: no such name.
   Result<std::unique_ptr<EngineCall>> BeginCall(std::string_view name, const EngineCall* parent);
-  // The next input or output, read before this returns. Inputs come before the first output.
-  // kInvalidArgument: the call is over, or that order is broken.
-  enum class Role : uint8_t { kInput, kOutput };
-  Status AddTensor(EngineCall& call, Role role, const TensorView& view);
+  // The next input or output, or one parameter of a module, read before this returns. Inputs come
+  // before the first output. `name`: of a parameter or a keyword argument; empty for others.
+  // kInvalidArgument: the call is over, that order is broken, or the name is missing, there already
+  // or that of an output.
+  enum class Role : uint8_t { kInput, kOutput, kParameter };
+  Status AddTensor(EngineCall& call, Role role, std::string_view name, const TensorView& view);
   // Its entry goes to the journal. One whose step has ended is counted as lost. kInvalidArgument: it
   // is over already.
   Status EndCall(EngineCall& call);
@@ -96,6 +100,9 @@ class EngineRecorder final : private KeptTensorPacker {
   EngineRecorder(std::unique_ptr<Observer> observer, const EngineOptions& options);
   void BeginApi(std::string_view name, EngineCall& call);
   void BeginModule(std::string_view name, EngineCall& call);
+  // What is wrong with telling this now.
+  static Status CheckTold(const EngineCall& call, Role role, std::string_view name);
+  static EngineCall::Side& SideOf(EngineCall& call, Role role, std::string_view name);
   // Appends the members of the entry.
   void PackInputs(const EngineCall& call, EntryPacker& out) const;
   void PackOutputs(const EngineCall& call, EntryPacker& out) const;

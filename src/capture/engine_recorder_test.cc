@@ -35,7 +35,7 @@ class EngineRecorderTest : public ::testing::Test {
   }
   EngineOptions Options() {
     EngineOptions options;
-    options.keys = {"input_args", "input_kwargs", "output"};
+    options.keys = {"input_args", "input_kwargs", "output", "parameters"};
     options.overrides.dump_path = dump_.path();
     options.rank = 0;
     return options;
@@ -47,8 +47,8 @@ class EngineRecorderTest : public ::testing::Test {
     ASSERT_TRUE(call) << call.error().message();
     if (*call == nullptr) return;
     const Told told;
-    EXPECT_TRUE(recorder.AddTensor(**call, Role::kInput, told.view()));
-    EXPECT_TRUE(recorder.AddTensor(**call, Role::kOutput, told.view()));
+    EXPECT_TRUE(recorder.AddTensor(**call, Role::kInput, "", told.view()));
+    EXPECT_TRUE(recorder.AddTensor(**call, Role::kOutput, "", told.view()));
     EXPECT_TRUE(recorder.EndCall(**call));
   }
   std::string File(const std::string& name) {
@@ -110,9 +110,9 @@ TEST_F(EngineRecorderTest, CallsThatOverlapAreApart) {
   auto first = recorder->BeginCall("Functional.relu", nullptr);
   auto second = recorder->BeginCall("Functional.gelu", nullptr);
   ASSERT_TRUE(first && *first && second && *second);
-  EXPECT_TRUE(recorder->AddTensor(**first, Role::kInput, told.view()));
+  EXPECT_TRUE(recorder->AddTensor(**first, Role::kInput, "", told.view()));
   EXPECT_TRUE(recorder->EndCall(**second));
-  EXPECT_TRUE(recorder->AddTensor(**first, Role::kOutput, told.view()));
+  EXPECT_TRUE(recorder->AddTensor(**first, Role::kOutput, "", told.view()));
   EXPECT_TRUE(recorder->EndCall(**first));
   recorder->Finish();
   const std::string dump = File("step0/rank0/dump.json");
@@ -125,12 +125,34 @@ TEST_F(EngineRecorderTest, ACallBehindTheEndOfItsStepIsCountedAsLost) {
   auto late = recorder->BeginCall("Functional.relu", nullptr);
   ASSERT_TRUE(late && *late);
   EXPECT_TRUE(recorder->EndStep());
-  EXPECT_TRUE(recorder->AddTensor(**late, Role::kOutput, Told().view()));
+  EXPECT_TRUE(recorder->AddTensor(**late, Role::kOutput, "", Told().view()));
   EXPECT_TRUE(recorder->EndCall(**late));
   EXPECT_EQ(recorder->BeginStep(), true);
   recorder->Finish();
   const std::string losses = File("step1/rank0/dump_error_info.log");
   EXPECT_NE(losses.find("the step ended before the call did"), std::string::npos) << losses;
+}
+
+TEST_F(EngineRecorderTest, ParametersAndKeywordArgumentsHaveNames) {
+  const auto recorder = Create("tensor", "L0");
+  EXPECT_EQ(recorder->BeginStep(), true);
+  auto call = recorder->BeginCall("Module.fc.Linear", nullptr);
+  ASSERT_TRUE(call && *call);
+  const Told told;
+  EXPECT_TRUE(recorder->AddTensor(**call, Role::kInput, "mask", told.view()));
+  EXPECT_TRUE(recorder->AddTensor(**call, Role::kOutput, "", told.view()));
+  EXPECT_TRUE(recorder->AddTensor(**call, Role::kParameter, "weight", told.view()));
+  EXPECT_FALSE(recorder->AddTensor(**call, Role::kParameter, "weight", told.view()));
+  EXPECT_FALSE(recorder->AddTensor(**call, Role::kParameter, "", told.view()));
+  EXPECT_FALSE(recorder->AddTensor(**call, Role::kOutput, "out", told.view()));
+  EXPECT_TRUE(recorder->EndCall(**call));
+  recorder->Finish();
+  const std::string dump = File("step0/rank0/dump.json");
+  for (const char* file : {"kwargs.mask.pt", "output.0.pt", "parameters.weight.pt"}) {
+    EXPECT_NE(dump.find("Module.fc.Linear.forward.0." + std::string(file)), std::string::npos)
+        << dump;
+  }
+  EXPECT_LT(dump.find("\"input_kwargs\": {\n    \"mask\""), dump.find("\"parameters\": {\n"));
 }
 
 TEST_F(EngineRecorderTest, WrongOrderIsAnError) {
@@ -140,11 +162,11 @@ TEST_F(EngineRecorderTest, WrongOrderIsAnError) {
   EXPECT_FALSE(recorder->BeginStep());
   auto call = recorder->BeginCall("Functional.relu", nullptr);
   ASSERT_TRUE(call && *call);
-  EXPECT_TRUE(recorder->AddTensor(**call, Role::kOutput, Told().view()));
-  EXPECT_FALSE(recorder->AddTensor(**call, Role::kInput, Told().view()));
+  EXPECT_TRUE(recorder->AddTensor(**call, Role::kOutput, "", Told().view()));
+  EXPECT_FALSE(recorder->AddTensor(**call, Role::kInput, "", Told().view()));
   EXPECT_TRUE(recorder->EndCall(**call));
   EXPECT_FALSE(recorder->EndCall(**call));
-  EXPECT_FALSE(recorder->AddTensor(**call, Role::kOutput, Told().view()));
+  EXPECT_FALSE(recorder->AddTensor(**call, Role::kOutput, "", Told().view()));
   for (const char* name : {"", "linear", "Module.", "Functional."}) {
     EXPECT_FALSE(recorder->BeginCall(name, nullptr)) << name;
   }

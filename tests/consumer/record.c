@@ -25,7 +25,7 @@ static void add(plumb_call* call, int32_t role, float* values) {
   tensor.dtype.bits = 32;
   tensor.dtype.lanes = 1;
   tensor.shape = shape;
-  must(plumb_call_add(call, role, &tensor, &error));
+  must(plumb_call_add(call, role, NULL, &tensor, &error));
 }
 
 int main(int argc, char** argv) {

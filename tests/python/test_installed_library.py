@@ -151,3 +151,15 @@ def test_the_example_in_python(recordings: Path) -> None:
     assert lines[1].startswith("cause: ")
     assert lines[3] == ("  Functional.linear.0.forward.output.0 torch.float32 [4, 6] max 49.5 "
                         f"mean {mean:.6g}")
+
+
+def test_the_example_of_onnx_runtime(tmp_path: Path) -> None:
+    """The exported program agrees with the PyTorch model, weights with them; with another epsilon
+    in one node, that node is named."""
+    assert WITH_ALL.is_file(), "build/optional is missing; run tools/bootstrap.sh optional"
+    example = EXAMPLES / "record_onnx_runtime.py"
+    answer = output_of(WITH_ALL, "-W", "ignore", example, tmp_path / "right", LIBRARY)
+    assert answer.splitlines()[-1].endswith("no wrong call")
+    answer = output_of(WITH_ALL, "-W", "ignore", example, tmp_path / "wrong", LIBRARY, "0.05",
+                       expected=1)
+    assert "first wrong call: Module.2.LayerNorm.forward.0\n" in answer
