@@ -92,3 +92,41 @@ def test_they_compile_to_what_upstreams_do(
 def test_a_directory_is_needed(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"save_dir is .* \(expected a directory\)"):
         save(wrong, "x", Tensor([1.0]))  # type: ignore[arg-type]
+
+
+X = Tensor(np.ones(3, np.float32))
+RING: list[object] = [X]
+RING.append({"again": RING})
+
+
+@pytest.mark.parametrize(("name", "data", "error", "told"), [
+    ("../../x", X, ValueError, "'../../x' leaves the directory of the step"),
+    ("x", {"/../../../y": X}, ValueError, "'/../../../y' leaves the directory of the step"),
+    (5, X, TypeError, r"name is 5 \(expected a text\)"),
+    ("x", RING, ValueError, "a container that holds itself"),
+    ("x", [X, "text"], TypeError, "<class 'str'> is no tensor"),
+])
+def test_what_is_wrong_is_told_before_anything_is_written(
+    tmp_path: Path, name: str, data: object, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        save(tmp_path / "out", name, data)
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_that_cannot_be_written_are_left_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    x = Tensor(np.arange(3, dtype=np.float32))
+    save(tmp_path / "file", "x", x)
+
+    def loss(x: Tensor) -> Tensor:
+        return (save_grad(tmp_path / "file", "x", x) ** 2).sum()
+
+    np.testing.assert_array_equal(ms.grad(loss)(x).asnumpy(), 2 * np.arange(3))
+    said = "".join(capfd.readouterr())
+    assert said.count("[WARNING] save(): ") == 1 and "Not a directory" in said, said
+    same = [x, x]
+    save(tmp_path / "out", "a/x", {"here": same, "there": same})
+    assert len(list((tmp_path / "out").rglob("rank0/a/x.*_float32_*.npy"))) == 4
