@@ -29,6 +29,7 @@
 #include "explain/sample_evidence.h"
 #include "formats/json/dump_json.h"
 #include "formats/json/json_feed.h"
+#include "load/detect.h"
 #include "load/rank_scan.h"
 #include "load/run_reader.h"
 #include "match/expand.h"
@@ -187,6 +188,13 @@ std::shared_ptr<const void> KeepItems(std::vector<CallItems>& target,
   return kept;
 }
 
+// A recording that is compared with itself.
+bool IsSameFile(const Run& target, const Run& golden) {
+  const Result<std::string> a = RealPath(target.dump_json_path());
+  const Result<std::string> b = RealPath(golden.dump_json_path());
+  return a && b && *a == *b;
+}
+
 void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
                      Comparison& comparison) {
   if (loss.truncated) {
@@ -207,8 +215,8 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
-        fmt::format("{}: the recording goes on in a journal beside it. Run `plumb recover {}`",
-                    run.dump_json_path(), DirectoryOf(run.dump_json_path())));
+        fmt::format("{}: {}", run.dump_json_path(),
+                    load::UnfinishedText(std::string(DirectoryOf(run.dump_json_path())))));
   }
   for (const std::string& error : loss.side_files) {
     comparison.warnings.push_back(report::DamageWarning(error));
@@ -446,7 +454,9 @@ Status compare::RunPair::Explain() {
   comparison.target_loss.side_files = target.loss().side_files;
   comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
-  AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
+  if (!IsSameFile(target, golden)) {
+    AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
+  }
   WarnOfUnlikeRuns(target, golden, comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
   return impl_->watch->Check();

@@ -280,6 +280,9 @@ TEST_F(CompareRunsTest, TruncatedDumpNeedsSalvage) {
   EXPECT_EQ(salvaged->counts.calls, 1u);
   EXPECT_FALSE(salvaged->is_complete());
   EXPECT_EQ(salvaged->warnings.size(), 1u);
+  const Result<Comparison> with_itself = CompareRuns(target, target, options);
+  ASSERT_TRUE(with_itself);
+  EXPECT_EQ(with_itself->warnings, salvaged->warnings);
 }
 
 TEST_F(CompareRunsTest, ResultsOfOneSecondDoNotOverwriteEachOther) {

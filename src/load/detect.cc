@@ -105,6 +105,11 @@ RecordingState StateOf(const std::string& rank_directory, std::string_view main_
   return state;
 }
 
+std::string UnfinishedText(const std::string& directory) {
+  return fmt::format("the recording goes on in a journal beside it. Run `plumb recover {}`",
+                     directory);
+}
+
 namespace {
 
 constexpr std::array<std::string_view, 2> kMixedFolders = {"graph", "pynative"};

@@ -31,6 +31,9 @@ struct RecordingState {
 RecordingState StateOf(const std::string& rank_directory,
                        std::string_view main_file = run_files::kDumpJson);
 
+// That such a recording goes on in the journal in `directory`, and what to do.
+std::string UnfinishedText(const std::string& directory);
+
 // The parts of a dump of MindSpore that holds calls and static graphs side by side:
 // graph/{step} and pynative/{step}.
 struct MixedParts {

@@ -571,7 +571,7 @@ class Arguments {
 
 int InternGroup(CommGroup group, std::vector<CommGroup>& groups) {
   const auto same = [&](const CommGroup& known) {
-    return known.id == group.id && known.ranks == group.ranks;
+    return known.id == group.id && known.ranks == group.ranks && known.name == group.name;
   };
   const auto found = std::find_if(groups.begin(), groups.end(), same);
   if (found != groups.end()) return static_cast<int>(found - groups.begin());
@@ -590,7 +590,9 @@ int ReadGroup(const Value* value, std::vector<CommGroup>& groups) {
       if (const std::optional<int64_t> number = IntOf(&rank)) group.ranks.push_back(*number);
     }
   }
-  std::sort(group.ranks.begin(), group.ranks.end());
+  group.name = TextOf(*value, "group_name");
+  group.in_order = std::ranges::is_sorted(group.ranks);
+  std::ranges::sort(group.ranks);
   if (group.id.empty() && group.ranks.empty()) return -1;
   return InternGroup(std::move(group), groups);
 }
@@ -668,6 +670,11 @@ std::optional<std::string_view> CommunicationApi(std::string_view call_name) {
     return std::nullopt;
   }
   return api;
+}
+
+std::string_view GroupName(const RankScan& scan, const CommCall& call) {
+  if (call.group < 0) return kDefaultGroupName;
+  return scan.groups[static_cast<size_t>(call.group)].name;
 }
 
 bool IsCallOfOthers(const Call& call) { return Arguments(call).IsOfOthers(); }

@@ -93,7 +93,13 @@ struct CommCall {
 struct CommGroup {
   std::string id;              // empty: not recorded
   std::vector<int64_t> ranks;  // sorted; empty: not recorded
+  // Of the framework, the same on all ranks; tells groups with the same members apart, which have
+  // one id. Empty: not recorded.
+  std::string name{};
+  bool in_order = true;  // the ranks were recorded in ascending order: position in it is known
 };
+// The name of the group of calls that name none.
+inline constexpr std::string_view kDefaultGroupName = "0";
 
 struct RankScan {
   load::RankDirectory directory;
@@ -154,6 +160,9 @@ bool IsCallOfOthers(const Call& call);
 // Group, root and peers from the arguments of `call`. Groups are added to `groups` once each.
 // Ranks given relative to a group are translated where the group's ranks are known.
 CommCall ReadCommCall(const Call& call, std::string_view api, std::vector<CommGroup>& groups);
+
+// The name of the group of a call in `scan`; empty where it was not recorded.
+std::string_view GroupName(const RankScan& scan, const CommCall& call);
 
 }  // namespace plumbline
 

@@ -72,18 +72,24 @@ class Pairing {
   }
 
   std::vector<Part> Collectives() {
-    std::unordered_map<std::string, bool> has_ids;  // by API and ranks: every call has a group_id
+    // By API and ranks: every call has a group_id, or a name of its group.
+    std::unordered_map<std::string, Told> told_of;
     ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
       if (!scan.directory.rank || IsMessage(call)) return;
-      const bool has_id = call.group >= 0 && !GroupOf(scan, call).id.empty();
-      const auto [slot, is_new] = has_ids.try_emplace(CollectiveKey(node, call), has_id);
-      slot->second = slot->second && has_id;
+      Told& told = told_of[CollectiveKey(node, call)];
+      told.ids = told.ids && call.group >= 0 && !GroupOf(scan, call).id.empty();
+      told.names = told.names && !GroupName(scan, call).empty();
     });
     std::vector<Part> parts;
     ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
       if (!scan.directory.rank || IsMessage(call)) return;
       std::string key = CollectiveKey(node, call);
-      if (has_ids[key]) key += " " + GroupOf(scan, call).id;
+      const Told& told = told_of[key];
+      if (told.names) {
+        key += fmt::format(" {}", GroupName(scan, call));
+      } else if (told.ids) {
+        key += " " + GroupOf(scan, call).id;
+      }
       parts.push_back(Numbered(keys_.Number(key), false, node));
     });
     return parts;
@@ -100,6 +106,10 @@ class Pairing {
   }
 
  private:
+  struct Told {
+    bool ids = true, names = true;
+  };
+
   template <class F>
   void ForEachCall(const F& f) {
     for (size_t rank = 0; rank < scans_.size(); ++rank) {

@@ -41,7 +41,8 @@ struct CommGraph {
 };
 
 // Pairs the calls of all ranks. Collective calls: the n-th of an API on a set of ranks is one call
-// of all of them, counted per group_id where every rank recorded one. Messages: the n-th send from
+// of all of them, counted per name of the group where every rank recorded one, else per group_id.
+// Messages: the n-th send from
 // a rank to a rank with a tag is received by the n-th receive; send and isend, recv and irecv and
 // the operations of batch_isend_irecv count together. Deterministic; linear but for sorting.
 CommGraph BuildCommGraph(std::span<const RankScan> scans);

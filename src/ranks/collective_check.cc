@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "base/process/log.h"
 #include "base/text/number_text.h"
 #include "formats/json/dump_json.h"
+#include "load/detect.h"
 #include "load/rank_scan.h"
 #include "match/comm_graph.h"
 #include "ranks/comm_values.h"
@@ -31,9 +33,21 @@ constexpr std::string_view kSameSlices =
     "slices of one constant value, of few elements or whole numbers, or of the same inputs, may "
     "be equal";
 constexpr std::string_view kLeftOut = "not every rank of the step was compared";
+constexpr std::string_view kNoOrder =
+    "the ranks of the group were recorded in another order than ascending, so whose a part is is "
+    "not known";
 
-// What should hold.
-enum class RuleKind : uint8_t { kEqual, kSlices, kParts, kTogether };
+// What should hold. kGathered and kGatheredWhole: one tensor of each rank, or one of all together.
+enum class RuleKind : uint8_t {
+  kEqual,
+  kCopies,
+  kGathered,
+  kGatheredWhole,
+  kSlices,
+  kScattered,
+  kParts,
+  kTogether
+};
 
 struct CollectiveRule {
   std::string_view api;
@@ -41,13 +55,14 @@ struct CollectiveRule {
   TransferArguments arguments;
 };
 
-constexpr std::array<CollectiveRule, 12> kRules = {{
+constexpr std::array<CollectiveRule, 13> kRules = {{
     {"all_reduce", RuleKind::kEqual, {"tensor", {}}},
-    {"broadcast", RuleKind::kEqual, {"tensor", {}}},
-    {"all_gather", RuleKind::kEqual, {"tensor_list", "tensor"}},
-    {"all_gather_into_tensor", RuleKind::kEqual, {"output_tensor", "input_tensor"}},
-    {"all_gather_single", RuleKind::kEqual, {"output_tensor", "input_tensor"}},
-    {"_all_gather_base", RuleKind::kEqual, {"output_tensor", "input_tensor"}},
+    {"broadcast", RuleKind::kCopies, {"tensor", "tensor", 0}},
+    {"all_gather", RuleKind::kGathered, {"tensor_list", "tensor"}},
+    {"all_gather_into_tensor", RuleKind::kGatheredWhole, {"output_tensor", "input_tensor"}},
+    {"all_gather_single", RuleKind::kGatheredWhole, {"output_tensor", "input_tensor"}},
+    {"_all_gather_base", RuleKind::kGatheredWhole, {"output_tensor", "input_tensor"}},
+    {"scatter", RuleKind::kScattered, {"tensor", "scatter_list"}},
     {"reduce_scatter", RuleKind::kSlices, {"output", "input_list"}},
     {"reduce_scatter_tensor", RuleKind::kSlices, {"output", "input"}},
     {"reduce_scatter_single", RuleKind::kSlices, {"output", "input"}},
@@ -57,13 +72,18 @@ constexpr std::array<CollectiveRule, 12> kRules = {{
 }};
 
 constexpr std::string_view kMessageRule = "what arrives is what was sent";
+constexpr std::string_view kSourceRule = "every rank has what its source gave";
 
 std::string_view RuleText(RuleKind kind) {
   switch (kind) {
     case RuleKind::kEqual:
+    case RuleKind::kCopies:
+    case RuleKind::kGathered:
+    case RuleKind::kGatheredWhole:
       return "the outputs are equal on all ranks of the group";
     case RuleKind::kSlices:
       return "each rank has a slice of its own";
+    case RuleKind::kScattered:
     case RuleKind::kParts:
       return "each part is what its sender addressed to the rank";
     case RuleKind::kTogether:
@@ -111,6 +131,9 @@ Status ReadRank(const load::RankDirectory& directory, ScannedRank& rank) {
   };
   PL_TRY_ASSIGN(const dump_json::DumpFile file, dump_json::VisitDumpFile(path, true, visit));
   rank.scan.truncated = file.loss.truncated;
+  if (load::StateOf(folder).unfinished) {
+    rank.scan.notes.push_back(fmt::format("{}: {}", path, load::UnfinishedText(folder)));
+  }
   return {};
 }
 
@@ -134,6 +157,7 @@ class StepCheck {
       } else if (rank.scan.truncated) {
         report.notes.push_back(directory.path + ": dump.json is cut or damaged");
       }
+      std::ranges::move(rank.scan.notes, std::back_inserter(report.notes));
       scans_.push_back(std::move(rank.scan));
       values_.push_back(std::move(rank.values));
     }
@@ -146,6 +170,7 @@ class StepCheck {
   void Run() {
     CountMessages();
     FindUneven();
+    FindOrders();
     for (const CommLink& link : graph_.links) {
       if (link.is_message) {
         JudgeMessage(link);
@@ -298,9 +323,14 @@ class StepCheck {
     }
     switch (rule.kind) {
       case RuleKind::kEqual:
+      case RuleKind::kCopies:
+      case RuleKind::kGathered:
+      case RuleKind::kGatheredWhole:
         return JudgeEqual(link, rule);
       case RuleKind::kSlices:
         return JudgeSlices(link, rule);
+      case RuleKind::kScattered:
+        return JudgeScattered(link, rule);
       case RuleKind::kParts:
         return JudgeParts(link, rule);
       case RuleKind::kTogether:
@@ -344,24 +374,119 @@ class StepCheck {
     }
     bool all_told = true;
     for (size_t item = 0; item < items; ++item) {
+      if (const auto source = SourceOf(link, rule, item)) {
+        const NamedTensor& given = ValuesOfNode(source->node).sent[source->item];
+        if (FindDifferent(link, item, {kSourceRule, source->node, given}, all_told)) return;
+        continue;
+      }
       const CommNode expected = MostCommon(link, item);
       const NamedTensor& right = ValuesOfNode(expected).received[item];
-      CollectiveViolation* wrong = nullptr;
-      for (const CommNode& node : link.to) {
-        const NamedTensor& own = ValuesOfNode(node).received[item];
-        Mismatch mismatch;
-        const Agreement agreement = CompareRecords(right.record, own.record, mismatch);
-        all_told = all_told && agreement != Agreement::kUnknown;
-        if (agreement != Agreement::kDiffer) continue;
-        if (wrong == nullptr) {
-          wrong = &AddViolation(rule, node);
-          Describe(mismatch, own.path, SourceText(expected, right.path), *wrong);
-        }
-        wrong->ranks.push_back(RankOf(node));
-      }
-      if (wrong != nullptr) return;
+      if (FindDifferent(link, item, {RuleText(rule.kind), expected, right}, all_told)) return;
     }
     if (!all_told) return AddUnjudged(kNoStatistics, link.to.front());
+    if (rule.kind == RuleKind::kGatheredWhole && IsOtherThanGiven(link)) return;
+    ++report_.held;
+  }
+
+  struct Expectation {
+    std::string_view rule;
+    CommNode node;  // whose value is expected
+    const NamedTensor& value;
+  };
+
+  // Whether the item is not the expected one on some ranks, which are told together then. Clears
+  // `all_told` where statistics cannot tell.
+  bool FindDifferent(const CommLink& link, size_t item, const Expectation& expected,
+                     bool& all_told) {
+    CollectiveViolation* wrong = nullptr;
+    for (const CommNode& node : link.to) {
+      const NamedTensor& own = ValuesOfNode(node).received[item];
+      Mismatch mismatch;
+      const Agreement agreement = CompareRecords(expected.value.record, own.record, mismatch);
+      all_told = all_told && agreement != Agreement::kUnknown;
+      if (agreement != Agreement::kDiffer) continue;
+      if (wrong == nullptr) {
+        wrong = &AddViolation(expected.rule, node, MembersOf(node));
+        Describe(mismatch, own.path, SourceText(expected.node, expected.value.path), *wrong);
+      }
+      wrong->ranks.push_back(RankOf(node));
+    }
+    return wrong != nullptr;
+  }
+
+  struct Source {
+    CommNode node;
+    size_t item = 0;  // of CallValues::sent
+  };
+  // Whose input this item of the output has to be, where that was recorded and can tell.
+  [[nodiscard]] std::optional<Source> SourceOf(const CommLink& link, const CollectiveRule& rule,
+                                               size_t item) const {
+    std::optional<Source> source;
+    if (rule.kind == RuleKind::kCopies && link.from.size() == 1) {
+      source = {link.from.front(), item};
+    } else if (rule.kind == RuleKind::kGathered && IsInOrder(link) &&
+               ValuesOfNode(link.to.front()).received.size() == link.to.size() &&
+               ValuesOfNode(link.to[item]).sent.size() == 1) {
+      source = {link.to[item], 0};
+    }
+    if (!source || source->item >= ValuesOfNode(source->node).sent.size()) return std::nullopt;
+    const TensorRecord& given = ValuesOfNode(source->node).sent[source->item].record;
+    const auto can_tell = [&](const CommNode& node) {
+      return CanBe(given, ValuesOfNode(node).received[item].record);
+    };
+    if (!std::ranges::all_of(link.to, can_tell)) return std::nullopt;
+    return source;
+  }
+
+  // Whether what was given, in this form, can be compared with what arrived.
+  static bool CanBe(const TensorRecord& given, const TensorRecord& got) {
+    Mismatch unused;
+    return given.dtype_text == got.dtype_text && ElementsOf(given) == ElementsOf(got) &&
+           CompareRecords(given, got, unused) != Agreement::kUnknown;
+  }
+
+  // Position in the group is known of each rank.
+  [[nodiscard]] bool IsInOrder(const CommLink& link) const {
+    return std::ranges::all_of(link.to, [&](const CommNode& node) {
+      const CommGroup* const group = GroupOf(node);
+      return group == nullptr || group->in_order;
+    });
+  }
+
+  // One tensor, equal on all ranks, of what each of them gave.
+  bool IsOtherThanGiven(const CommLink& link) {
+    const NamedTensor& got = ValuesOfNode(link.to.front()).received.front();
+    Together sent, all;
+    all.Add(got.record);
+    for (const CommNode& node : link.to) {
+      const std::vector<NamedTensor>& own = ValuesOfNode(node).sent;
+      if (own.size() != 1 || own.front().record.dtype_text != got.record.dtype_text) return false;
+      sent.Add(own.front().record);
+    }
+    if (sent.elements != all.elements || !sent.tells || !all.tells) return false;
+    return !AreSame(sent, all, link, kSourceRule);
+  }
+
+  void JudgeScattered(const CommLink& link, const CollectiveRule& rule) {
+    if (!IsInOrder(link)) return AddUnjudged(kNoOrder, link.to.front());
+    if (link.from.size() != 1) return AddUnjudged(kNoStatistics, link.to.front());
+    const std::vector<NamedTensor>& given = ValuesOfNode(link.from.front()).sent;
+    for (size_t i = 0; i < link.to.size(); ++i) {
+      const std::vector<NamedTensor>& got = ValuesOfNode(link.to[i]).received;
+      if (given.size() != link.to.size() || got.size() != 1 ||
+          !CanBe(given[i].record, got.front().record)) {
+        return AddUnjudged(kNoStatistics, link.to[i]);
+      }
+    }
+    for (size_t i = 0; i < link.to.size(); ++i) {
+      const NamedTensor& got = ValuesOfNode(link.to[i]).received.front();
+      Mismatch mismatch;
+      if (CompareRecords(given[i].record, got.record, mismatch) != Agreement::kDiffer) continue;
+      CollectiveViolation& wrong = AddViolation(rule, link.to[i]);
+      wrong.ranks = {RankOf(link.to[i])};
+      Describe(mismatch, got.path, SourceText(link.from.front(), given[i].path), wrong);
+      return;
+    }
     ++report_.held;
   }
 
@@ -424,6 +549,7 @@ class StepCheck {
   }
 
   void JudgeParts(const CommLink& link, const CollectiveRule& rule) {
+    if (!IsInOrder(link)) return AddUnjudged(kNoOrder, link.to.front());
     const size_t members = link.to.size();
     bool all_told = true;
     for (size_t to = 0; to < members; ++to) {
@@ -483,29 +609,76 @@ class StepCheck {
       sent.Add(values.sent.front().record);
       got.Add(values.received.front().record);
     }
-    const NamedTensor& one = ValuesOfNode(link.to.front()).received.front();
-    const double unit = SumSlackOf(one.record);
-    const auto compare = [&](std::string_view name, Statistic expected, Statistic found,
-                             double slack = 0) {
-      if (CompareStatistic(expected, found, slack) != Agreement::kDiffer) return false;
-      CollectiveViolation& wrong = AddViolation(rule, link.to.front());
-      Describe({std::string(name), SpelledStatistic(expected), SpelledStatistic(found)}, one.path,
-               fmt::format("{} of all ranks together",
-                           ValuesOfNode(link.to.front()).sent.front().path),
-               wrong);
-      return true;
-    };
-    if (compare("element count", sent.elements, got.elements)) return;
+    if (!AreSame(sent, got, link, RuleText(rule.kind))) return;
     if (!sent.tells || !got.tells) return AddUnjudged(kNoStatistics, link.to.front());
+    ++report_.held;
+  }
+
+  // Whether two sets of tensors may hold the same numbers; adds a violation where not.
+  bool AreSame(const Together& sent, const Together& got, const CommLink& link,
+               std::string_view rule) {
+    const CommNode first = link.to.front();
+    const NamedTensor& one = ValuesOfNode(first).received.front();
+    const double unit = SumSlackOf(one.record);
+    const auto same = [&](std::string_view name, Statistic expected, Statistic found,
+                          double slack = 0) {
+      if (CompareStatistic(expected, found, slack) != Agreement::kDiffer) return true;
+      CollectiveViolation& wrong = AddViolation(rule, first, MembersOf(first));
+      Describe({std::string(name), SpelledStatistic(expected), SpelledStatistic(found)}, one.path,
+               fmt::format("{} of all ranks together", ValuesOfNode(first).sent.front().path),
+               wrong);
+      return false;
+    };
+    if (!same("element count", sent.elements, got.elements)) return false;
+    if (!sent.tells || !got.tells) return true;
     const auto count = static_cast<double>(std::max<int64_t>(sent.elements, 1));
     const double typical = std::sqrt(sent.squares / count);
-    if (compare("Max", sent.max, got.max) || compare("Min", sent.min, got.min) ||
-        compare("Mean", sent.sum / count, got.sum / count, unit * typical) ||
-        compare("Norm", std::sqrt(sent.squares), std::sqrt(got.squares),
-                unit * std::sqrt(sent.squares))) {
-      return;
+    return same("Max", sent.max, got.max) && same("Min", sent.min, got.min) &&
+           same("Mean", sent.sum / count, got.sum / count, unit * typical) &&
+           same("Norm", std::sqrt(sent.squares), std::sqrt(got.squares),
+                unit * std::sqrt(sent.squares));
+  }
+
+  // Calls of groups with the same members that ranks start in another order.
+
+  void FindOrders() {
+    std::map<std::string, std::vector<std::vector<size_t>>> calls;  // by members: of each rank
+    for (size_t rank = 0; rank < scans_.size(); ++rank) {
+      for (size_t call = 0; call < scans_[rank].calls.size(); ++call) {
+        const CommNode node{rank, call};
+        if (!CallOf(node).transfers.empty() || NameOf(node).empty()) continue;
+        auto& of_ranks = calls[fmt::format("{}", fmt::join(MembersOf(node), ","))];
+        of_ranks.resize(scans_.size());
+        of_ranks[rank].push_back(call);
+      }
     }
-    ++report_.held;
+    for (const auto& [members, of_ranks] : calls) {
+      size_t first = 0;
+      while (of_ranks[first].empty()) ++first;
+      for (size_t rank = first + 1; rank < scans_.size(); ++rank) {
+        if (AddOrder(members, {first, of_ranks[first]}, {rank, of_ranks[rank]})) break;
+      }
+    }
+  }
+
+  struct RankCalls {
+    size_t rank;
+    const std::vector<size_t>& calls;
+  };
+  // Whether the two start them in another order, as far as both recorded them.
+  bool AddOrder(const std::string& members, const RankCalls& a, const RankCalls& b) {
+    for (size_t i = 0; i < std::min(a.calls.size(), b.calls.size()); ++i) {
+      const CommNode one{a.rank, a.calls[i]}, other{b.rank, b.calls[i]};
+      if (NameOf(one) == NameOf(other)) continue;
+      report_.orders.push_back(fmt::format(
+          "groups of ranks {} with the same members: {} is of group {}, {} of group {}", members,
+          PlaceText(one), NameOf(one), PlaceText(other), NameOf(other)));
+      return true;
+    }
+    return false;
+  }
+  [[nodiscard]] std::string_view NameOf(const CommNode& node) const {
+    return GroupName(scans_[node.rank], CallOf(node));
   }
 
   std::optional<int64_t> step_;
@@ -560,6 +733,9 @@ std::string CollectiveLines(const CollectiveReport& report) {
     text += fmt::format("  not judged: {}: {}; first {}\n", unjudged.calls, unjudged.reason,
                         OneLine(unjudged.first));
   }
+  for (const std::string& order : report.orders) {
+    text += fmt::format("  started in another order: {}\n", OneLine(order));
+  }
   for (const std::string& note : report.notes) {
     text += fmt::format("  not read: {}\n", OneLine(note));
   }
@@ -607,6 +783,7 @@ void AddCollectives(const CollectiveReport& report, json::Document& out) {
     out.Close('}');
   }
   out.Close(']');
+  out.Texts("orders", report.orders);
   out.Texts("notes", report.notes);
   out.Close('}');
 }

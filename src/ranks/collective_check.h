@@ -42,14 +42,17 @@ struct CollectiveReport {
   uint64_t held = 0, violated = 0, not_judged = 0;
   std::vector<CollectiveViolation> violations;
   std::vector<UnjudgedCollectives> reasons;  // in order of occurrence
-  std::vector<std::string> notes;            // ranks that could not be read, one sentence each
+  // Groups with the same members whose calls ranks start in another order, one sentence each.
+  std::vector<std::string> orders;
+  std::vector<std::string> notes;  // ranks that could not be read completely, one sentence each
 };
 
 // Adds the calls of one step, whose rank directories are given. A call is judged where every rank
 // of its group recorded it complete, as often as the others did, with statistics that can tell; all
 // others are not judged. What holds (docs/reference/compare-ranks.md#collectives): outputs of
-// all_reduce, all_gather and broadcast are equal, reduce_scatter gives each rank a slice of its
-// own, a message arrives as it was sent, all_to_all hands on its parts.
+// all_reduce are equal, all_gather, broadcast and scatter give what their sources gave,
+// reduce_scatter gives each rank a slice of its own, a message arrives as it was sent, all_to_all
+// hands on its parts.
 void CheckCollectives(std::span<const load::RankDirectory> ranks, std::optional<int64_t> step,
                       CollectiveReport& report);
 

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file/test_directory.h"
@@ -213,6 +217,147 @@ TEST_F(CollectiveCheckTest, SlicesDiffer) {
   // Equal parts went in.
   const std::string list = fmt::format("null, [{0}, {0}]", Numbers(1));
   ExpectCounts(CheckOne("reduce_scatter", {list, list}, {Numbers(2), Numbers(2)}), 0, 0, 1);
+}
+
+// All ranks have the same wrong numbers, or most of them: what was given says which are right.
+TEST_F(CollectiveCheckTest, EveryRankHasWhatTheSourceOfABroadcastGave) {
+  const std::string in = Numbers(1) + ", " + ScalarJson("int", "1") + ", " + kWorld;
+  const auto check = [&](double a, double b, double c) {
+    return CheckOne("broadcast", {Numbers(5) + in.substr(Numbers(1).size()), in, in},
+                    {Numbers(a), Numbers(b), Numbers(c)});
+  };
+  ExpectCounts(check(1, 1, 1), 1, 0, 0);
+  const auto all = check(7, 7, 7);
+  ExpectCounts(all, 0, 1, 0);
+  EXPECT_EQ(all.violations[0].ranks, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(all.violations[0].rule, "every rank has what its source gave");
+  EXPECT_EQ(all.violations[0].source, "rank 1 Distributed.broadcast.0.forward input_args.0");
+  EXPECT_EQ(all.violations[0].expected, "1");
+  EXPECT_EQ(check(7, 1, 7).violations[0].ranks, (std::vector<int64_t>{0, 2}));
+}
+
+TEST_F(CollectiveCheckTest, EveryPartOfAGatherIsWhatItsRankGave) {
+  const auto check = [&](const std::string& out, const std::string& first = Numbers(1)) {
+    std::vector<std::string> in;
+    for (const double own : {1.0, 2.0, 3.0}) {
+      in.push_back(fmt::format("null, {}, {}", own == 1 ? first : Numbers(own), kWorld));
+    }
+    return CheckOne("all_gather", in, {out, out, out});
+  };
+  const auto list = [](double a, double b, double c) {
+    return fmt::format("[{}, {}, {}]", Numbers(a), Numbers(b), Numbers(c));
+  };
+  ExpectCounts(check(list(1, 2, 3)), 1, 0, 0);
+  const auto bad = check(list(1, 3, 2));
+  ExpectCounts(bad, 0, 1, 0);
+  EXPECT_EQ(bad.violations[0].source, "rank 1 Distributed.all_gather.0.forward input_args.1");
+  EXPECT_EQ(bad.violations[0].item, "output.0.1");
+  EXPECT_EQ(bad.violations[0].ranks, (std::vector<int64_t>{0, 1, 2}));
+  // What was given tells nothing, or is of another form: the outputs alone are held together.
+  ExpectCounts(check(list(7, 2, 3), NanNumbers()), 0, 1, 0);
+  ExpectCounts(check(list(7, 2, 3), "null"), 1, 0, 0);
+  ExpectCounts(check(list(7, 2, 3), TensorJson(1, 0, 2, "[5]")), 1, 0, 0);
+  // Whose a part is, is not known.
+  Dumps dumps = Ranks(3);
+  for (size_t rank = 0; rank < 3; ++rank) {
+    dumps[rank].Add("Distributed.all_gather.0.forward",
+                    fmt::format(R"(null, {}, {{"type": "torch.ProcessGroup", "group_ranks": )"
+                                R"([2, 1, 0], "group_id": "w"}})",
+                                Numbers(static_cast<double>(rank))),
+                    list(2, 1, 0));
+  }
+  ExpectCounts(Check(dumps), 1, 0, 0);
+}
+
+TEST_F(CollectiveCheckTest, OneTensorOfAllRanksHasWhatAllOfThemGave) {
+  const auto check = [&](const std::string& first, const std::string& out) {
+    return CheckOne("all_gather_into_tensor",
+                    {"null, " + first, "null, " + TensorJson(4, -1, 5)}, {out, out});
+  };
+  const std::string first = TensorJson(4, 0, 5);
+  const double norm = std::sqrt(50.0);
+  ExpectCounts(check(first, TensorJson(4, -1, norm, "[8]")), 1, 0, 0);
+  for (const auto& [out, statistic] :
+       {std::pair(TensorJson(4, 0, norm, "[8]"), "Min"), {TensorJson(4, -1, 7, "[8]"), "Norm"},
+        {TensorJson(0, -1, norm, "[8]"), "Max"}}) {
+    const auto bad = check(first, out);
+    ExpectCounts(bad, 0, 1, 0);
+    EXPECT_EQ(bad.violations[0].statistic, statistic);
+    EXPECT_TRUE(bad.violations[0].ranks.empty());
+  }
+  // A norm that overflows, nothing recorded: only the outputs are held together.
+  const std::string out = TensorJson(4, 0, norm, "[8]");
+  const std::string infinite = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": )"
+                               R"([4], "Max": 4, "Min": 0, "Mean": 1, "Norm": Infinity})";
+  ExpectCounts(check(infinite, out), 1, 0, 0);
+  ExpectCounts(check("null", out), 1, 0, 0);
+}
+
+TEST_F(CollectiveCheckTest, EachRankHasWhatWasScatteredToIt) {
+  const auto check = [&](const std::string& given, double a, double b) {
+    const std::string from = ", " + ScalarJson("int", "0");
+    return CheckOne("scatter", {"null, " + given + from, "null, null" + from},
+                    {Numbers(a), Numbers(b)});
+  };
+  const std::string list = fmt::format("[{}, {}]", Numbers(1), Numbers(2));
+  ExpectCounts(check(list, 1, 2), 1, 0, 0);
+  const auto bad = check(list, 2, 1);
+  ExpectCounts(bad, 0, 1, 0);
+  EXPECT_EQ(bad.violations[0].ranks, std::vector<int64_t>{0});
+  EXPECT_EQ(bad.violations[0].source, "rank 0 Distributed.scatter.0.forward input_args.1.0");
+  ExpectCounts(check("null", 2, 1), 0, 0, 1);
+  ExpectCounts(check(fmt::format("[{}, {}]", NanNumbers(), NanNumbers()), 1, 2), 0, 1, 0);
+}
+
+TEST_F(CollectiveCheckTest, GroupsWithTheSameMembersAreToldApartByTheirNames) {
+  const auto group = [](const std::string& name) {
+    return fmt::format(R"({{"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": )"
+                       R"("g"{}}})",
+                       name.empty() ? "" : fmt::format(R"(, "group_name": "{}")", name));
+  };
+  for (const bool has_names : {true, false}) {
+    Dumps dumps = Ranks(2);
+    for (size_t rank = 0; rank < 2; ++rank) {
+      for (size_t call = 0; call < 2; ++call) {
+        const bool is_first = call == rank;  // in another order on each rank
+        const std::string named = !has_names ? "" : is_first ? "1" : "2";
+        dumps[rank].Add(fmt::format("Distributed.all_reduce.{}.forward", call),
+                        Numbers(1) + ", " + group(named), Numbers(is_first ? 5 : 9));
+      }
+      // The group of all has the name "0", named or not.
+      dumps[rank].Add("Distributed.all_reduce.2.forward",
+                      Numbers(1) + (rank == 0 && has_names ? ", " + group("0") : ""), Numbers(3));
+    }
+    const auto report = Check(dumps);
+    ExpectCounts(report, has_names ? 3 : 1, has_names ? 0 : 2, 0);
+    ASSERT_EQ(report.orders.size(), has_names ? 1U : 0U);
+    if (!has_names) continue;
+    EXPECT_EQ(report.orders[0],
+              "groups of ranks 0,1 with the same members: rank 0 Distributed.all_reduce.0.forward "
+              "is of group 1, rank 1 Distributed.all_reduce.0.forward of group 2");
+    EXPECT_NE(CollectiveLines(report).find("started in another order: groups"), std::string::npos);
+  }
+}
+
+TEST_F(CollectiveCheckTest, CallsThatAreStillInAJournalAreNotNone) {
+  Dumps dumps = Ranks(2);
+  const auto check = [&] {
+    std::vector<load::RankDirectory> ranks;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      ranks.push_back({PathOf(static_cast<int>(rank)), fmt::format("rank{}", rank), rank});
+    }
+    CollectiveReport report;
+    CheckCollectives(ranks, std::nullopt, report);
+    return CollectiveLines(report);
+  };
+  for (auto& dump : dumps) dump.Write();
+  EXPECT_EQ(check(), "collectives of : none were recorded\n");
+  const std::string journal = PathOf(1) + "/.dump.journal";
+  std::ofstream(journal) << "journal";
+  std::filesystem::last_write_time(
+      journal, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_NE(check().find("the recording goes on in a journal beside it. Run `plumb recover"),
+            std::string::npos);
 }
 
 TEST_F(CollectiveCheckTest, PartsGoWhereTheyWereAddressed) {

@@ -145,7 +145,9 @@ CallValues ValuesOf(const Call& call, const CommCall& comm, const TransferArgume
   values.unjudged = WhyUnjudged(call, comm, is_ours, reader);
   if (!arguments.result.empty()) {
     values.received = reader.After(0, arguments.result);
-    if (!arguments.given.empty()) values.sent = reader.Before(1, arguments.given);
+    if (!arguments.given.empty()) {
+      values.sent = reader.Before(arguments.given_at, arguments.given);
+    }
   } else if (comm.api.starts_with("batch_")) {
     std::vector<std::optional<NamedTensor>> before = reader.OfOperations(false);
     std::vector<std::optional<NamedTensor>> after = reader.OfOperations(true);

@@ -31,9 +31,11 @@ struct CallValues {
   std::string_view unjudged{};  // why the outputs prove nothing; empty: they do
 };
 
-// Keywords of the first and second argument of a collective; empty: not wanted.
+// Keywords of what a collective puts its result into, its first argument, and of what is given to
+// it; empty: not wanted.
 struct TransferArguments {
   std::string_view result{}, given{};
+  size_t given_at = 1;
 };
 
 // `is_ours`: recorded by plumbline, which says of each call whether it was complete.

@@ -262,6 +262,7 @@ void AddComm(const CommCall& call, Document& out) {
 void AddGroup(const CommGroup& group, Document& out) {
   out.Open('{');
   out.Member("id", group.id);
+  out.Member("name", group.name);
   AddNumbers("ranks", group.ranks, out);
   out.Close('}');
 }
@@ -450,6 +451,7 @@ compare::ContentPair ContentPairFrom(Fields& fields) {
 CommGroup GroupFrom(Fields fields) {
   CommGroup group;
   group.id = fields.Text("id");
+  group.name = fields.Text("name");
   for (const Value& rank : fields.List("ranks")) {
     int64_t number = 0;
     fields.good() = Take(rank, number) && fields.good();

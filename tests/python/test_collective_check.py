@@ -19,7 +19,8 @@ import plumbline
 FAULTS = """
 join()
 halves = [dist.new_group([0, 1]), dist.new_group([2, 3])] if world == 4 else []
-right = {name: getattr(dist, name) for name in ("all_reduce", "recv")}
+wronged = ("all_reduce", "recv", "broadcast", "scatter", "all_gather", "all_gather_into_tensor")
+right = {name: getattr(dist, name) for name in wronged}
 reduced = 0
 def wrong_all_reduce(tensor, *args, **kwargs):
     global reduced
@@ -33,9 +34,18 @@ def wrong_recv(tensor, *args, **kwargs):
     result = right["recv"](tensor, *args, **kwargs)
     tensor[1] = -50
     return result
+# The same wrong numbers on every rank.
+def wrong_broadcast(tensor, *args, **kwargs):
+    right["broadcast"](tensor, *args, **kwargs); tensor[2] = 70
+def wrong_scatter(tensor, parts=None, src=0):
+    right["scatter"](tensor, parts[::-1] if parts else parts, src)
+def wrong_all_gather(tensor_list, tensor):
+    right["all_gather"](tensor_list, tensor); tensor_list[1].zero_()
+def wrong_all_gather_into_tensor(output_tensor, input_tensor):
+    right["all_gather_into_tensor"](output_tensor, input_tensor); output_tensor[:8] = 2
 if sys.argv[5] == "wrong":
     for module in (dist, dist.distributed_c10d):
-        module.all_reduce, module.recv = wrong_all_reduce, wrong_recv
+        for name in wronged: setattr(module, name, globals()["wrong_" + name])
 from plumbline.pytorch import PrecisionDebugger
 debugger = PrecisionDebugger(sys.argv[4])
 """
@@ -52,8 +62,12 @@ dist.all_gather([full(8) for _ in range(world)], mine)
 dist.all_gather_into_tensor(output_tensor=full(8 * world), input_tensor=mine)
 dist.reduce_scatter_tensor(full(8 // world), mine)
 dist.all_to_all_single(full(8), mine)
-others = dist.new_group([0, 1])
+dist.scatter(full(8), [mine + i for i in range(world)] if rank == 1 else None, src=1)
+others, again = dist.new_group([0, 1]), dist.new_group([0, 1])
 if rank < 2: dist.all_reduce(mine.clone(), group=others)
+started = {0: [(others, mine), (again, -mine)], 1: [(again, -mine), (others, mine)]}.get(rank, [])
+works = [dist.all_reduce(own.clone(), group=one, async_op=True) for one, own in started]
+for work in works: work.wait()
 if rank == 0: dist.send(mine, 1)
 if rank == 1: dist.recv(full(8), 0)
 right, left = (rank + 1) % world, (rank - 1) % world
@@ -62,7 +76,7 @@ ring = [dist.P2POp(dist.isend, mine, right), dist.P2POp(dist.irecv, full(8), lef
 for work in dist.batch_isend_irecv(ring): work.wait()
 """ + END
 
-HELD = 3 + 1 + 1 + 2 + 1 + 1 + 1 + 1  # one per collective, the message of send and recv
+HELD = 3 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 2 + 1  # one per collective, the message of send and recv
 
 
 def record(directory: Path, world: int, kind: str) -> Path:
@@ -89,6 +103,9 @@ def test_sound_communication_holds(tmp_path: Path, right: Path) -> None:
     assert both["side"] == "both sides"
     # With the ring: four messages of isend and irecv, four of the batch.
     assert (both["held"], both["violated"], both["not_judged"]) == (HELD + 8, 0, 0), both
+    # Two groups have the same members, and the two ranks start their calls in another order.
+    (order,) = both["orders"]
+    assert "ranks 0,1 with the same members: rank 0 Distributed.all_reduce.5.forward is" in order
 
 
 def test_faults_of_communication_are_told_and_change_no_answer(tmp_path: Path, right: Path) -> None:
@@ -97,10 +114,19 @@ def test_faults_of_communication_are_told_and_change_no_answer(tmp_path: Path, r
     assert done.returncode == 0, done.stderr
     target, golden = result["collectives"]
     assert (golden["side"], golden["violated"], golden["held"]) == ("golden", 0, HELD + 8)
-    assert (target["violated"], target["held"], target["not_judged"]) == (3, HELD + 5, 0)
+    assert (target["violated"], target["held"], target["not_judged"]) == (7, HELD + 1, 0)
     told = {found["name"]: found for found in target["violations"]}
-    assert set(told) == {"Distributed.all_reduce.1.forward", "Distributed.all_reduce.2.forward",
-                         "Distributed.recv.0.forward"}
+    assert set(told) == {f"Distributed.{call}.forward" for call in (
+        "all_reduce.1", "all_reduce.2", "recv.0", "broadcast.0", "scatter.0", "all_gather.0",
+        "all_gather_into_tensor.0")}
+    for call, item, source in [
+        ("broadcast", "output.0", "rank 0 Distributed.broadcast.0.forward input_args.0"),
+        ("scatter", "output.0", "rank 1 Distributed.scatter.0.forward input_args.1.0"),
+        ("all_gather", "output.0.1", "rank 1 Distributed.all_gather.0.forward input_args.1"),
+        ("all_gather_into_tensor", "output.0", "input_kwargs.input_tensor of all ranks together"),
+    ]:
+        wrong_call = told[f"Distributed.{call}.0.forward"]
+        assert (wrong_call["item"], wrong_call["source"]) == (item, source), wrong_call
     changed = told["Distributed.all_reduce.1.forward"]
     assert (changed["ranks"], changed["group"]) == ([1], [0, 1, 2, 3])
     assert (changed["item"], changed["statistic"]) == ("output.0", "Max")
@@ -126,7 +152,7 @@ def test_what_is_not_there_is_not_judged(tmp_path: Path, right: Path) -> None:
     assert done.returncode == 1
     (both,) = result["collectives"]
     # The group of ranks 0 and 1, and their messages to each other; half of the ring is missing.
-    assert (both["held"], both["violated"]) == (2 + 2, 0), both
+    assert (both["held"], both["violated"]) == (2 + 2 + 2, 0), both
     assert {reason["reason"] for reason in both["reasons"]} == {
         "not every rank of the step was compared",
         "a rank that takes part recorded another number of these calls, or is not in the recording"}

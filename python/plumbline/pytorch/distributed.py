@@ -317,8 +317,10 @@ def _describe_group(group: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"type": "torch.ProcessGroup"}
     try:
         ranks = dist.get_process_group_ranks(group)
+        name = getattr(group, "group_name", None)  # of torch 2.1 on
     except (KeyError, ValueError, RuntimeError):
         return described  # destroyed, or not made by torch.distributed
     # Upstream's rule (release 1.2.2): equal ranks make equal groups.
     digest = hashlib.md5(str(ranks).encode(), usedforsecurity=False).hexdigest()
-    return {**described, "group_ranks": ranks, "group_id": digest}
+    described.update(group_ranks=ranks, group_id=digest)
+    return {**described, "group_name": name} if name else described
