@@ -46,6 +46,18 @@ bool IsKnownOption(const CLI::App& command, const std::string& word) {
   return is_short && command.get_option_no_throw(word.substr(0, 2)) != nullptr;
 }
 
+// "--rank=0,2"; "--json" of a flag, and of an option without its value.
+std::string SpelledOption(const CLI::Option& option) {
+  std::string word = "--" + option.get_lnames().front();
+  if (option.get_items_expected_max() == 0) return word;
+  std::string value;
+  for (const std::string& part : option.results()) {
+    if (!value.empty()) value += option.get_delimiter();
+    value += part;
+  }
+  return value.empty() ? word : word + '=' + value;
+}
+
 std::string UnknownOption(const CLI::App& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -109,6 +121,21 @@ std::string UsageProblem(const CLI::App& app, const std::vector<std::string>& wo
   }
   if (problem.empty()) problem = std::string(error.what()) + ".";
   return OneLine(fmt::format("{}: {} Run `{} --help` for more information", name, problem, name));
+}
+
+std::vector<std::string> WordsOf(const CLI::App& command, std::span<const std::string_view> but) {
+  std::vector<std::string> words, positional;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    if (option->get_lnames().empty()) {
+      positional.insert(positional.end(), option->results().begin(), option->results().end());
+    } else if (std::ranges::find(but, std::string_view(option->get_lnames().front())) ==
+               but.end()) {
+      words.push_back(SpelledOption(*option));
+    }
+  }
+  words.insert(words.end(), positional.begin(), positional.end());
+  return words;
 }
 
 std::string WithNearestPath(const std::string& message) {

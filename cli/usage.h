@@ -20,6 +20,10 @@ std::string MeantHint(std::string_view word, std::span<const std::string> known)
 std::string UsageProblem(const CLI::App& app, const std::vector<std::string>& words,
                          const CLI::Error& error);
 
+// The options and values that `command` was given, spelled in one way, but for those whose first
+// long name (without dashes) is in `but`: parsing them gives the same again.
+std::vector<std::string> WordsOf(const CLI::App& command, std::span<const std::string_view> but);
+
 // The message of an error. When it is about a path that is missing, with the name in the same
 // directory that is near, if there is one.
 std::string WithNearestPath(const std::string& message);

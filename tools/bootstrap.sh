@@ -16,6 +16,7 @@
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
 #   optional   build/optional: Triton, TorchAO, diffusers, timm, ONNX Runtime, for one test each
 #   parallel   build/parallel: DeepSpeed and Megatron-Core, for one test
+#   cluster    build/cluster: Ray, for one test and one benchmark
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -274,6 +275,10 @@ make_parallel() {
     'import deepspeed, megatron.core' --no-build-isolation
 }
 
+make_cluster() {
+  make_beside cluster build/cluster requirements/cluster.txt 'import ray, ray.cluster_utils'
+}
+
 # Its program knows itself what is stale: tests call it too.
 build_test_device() {
   .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
@@ -293,8 +298,9 @@ for part in "$@"; do
     mindspore) make_mindspore ;;
     optional) make_optional ;;
     parallel) make_parallel ;;
+    cluster) make_cluster ;;
     test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
-      "python-native, upstream, mindspore, optional, parallel, test-device)" ;;
+      "python-native, upstream, mindspore, optional, parallel, cluster, test-device)" ;;
   esac
 done

@@ -255,6 +255,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
                    "graph_dumps", "notebook", "parallel_layout", "precheck_result",
                    "rank_comparison", "training_comparison"),
     "viewer": ("viewer",),
+    "cluster": ("cluster",),
     "watch": ("watch",),
     "watch on pytorch": ("watch/on_pytorch",),
     "watch files": ("watch/__init__", "watch/conditions", "watch/csv2tb", "watch/debugger",
@@ -281,6 +282,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "mindspore": ("native recorder", "native comparison", "hooks", "windows", "watch"),
     "comparison": ("native comparison",),
     "viewer": ("native recorder", "comparison"),
+    "cluster": ("comparison",),
     "watch": ("native recorder", "hooks"),
     "watch on pytorch": ("native recorder", "hooks", "pytorch", "watch"),
     "watch files": ("native comparison",),
@@ -294,7 +296,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
 }
 # What an import inside a function may load: a framework or a compiler, or what brings one, or a
 # native library, that most processes do not need.
-LAZY_IMPORTS = ("torch", "mindspore", "triton", "plumbline.pytorch.device.triton_statistics",
+LAZY_IMPORTS = ("torch", "mindspore", "triton", "ray", "plumbline.pytorch.device.triton_statistics",
                 "plumbline._compare", "plumbline._hdf5",
                 "plumbline.pytorch.operator_dump.session",
                 "plumbline.watch.on_pytorch.transformers_callback",

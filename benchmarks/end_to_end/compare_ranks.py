@@ -1,14 +1,16 @@
 """Wall time and peak memory of `plumb compare` on two steps of many ranks, next to upstream 1.2.2.
 
     python benchmarks/end_to_end/compare_ranks.py [--ranks N] [--rows N] [--format xlsx]
-        [--upstream PYTHON] [--upstream-ranks N]
+        [--upstream PYTHON] [--upstream-ranks N] [--ray PYTHON]
 
 One rank differs: one of its calls gives three times the golden result. The files of the other ranks
 are hard links of each other, so that the disk holds little; every rank is still read, compared and
 written on its own. Before the time is printed, the answer must name that rank and call, and every
 rank must have its result files with all rows. PLUMB names the program (default: the one beside
 this Python). --upstream names an interpreter with mindstudio-probe 1.2.2, which takes the ranks one
-after the other; its time is measured on --upstream-ranks of them.
+after the other; its time is measured on --upstream-ranks of them. --ray names an interpreter with
+Ray: the same command with --engine ray, whose output must be the same but for times; the memory is
+that of all processes that it started, shared pages counted once.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -78,6 +82,64 @@ def timed(command: list[Any]) -> tuple[float, subprocess.CompletedProcess[str]]:
     return time.perf_counter() - begin, done
 
 
+def children_of(root: int) -> set[int]:
+    """A process and all that it started, as far as they still belong to it."""
+    parents = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2]
+                                             .split()[1])
+        except OSError:
+            continue
+    found, grows = {root}, True
+    while grows:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grows = bool(more)
+    return found
+
+
+def memory_of(root: int) -> int:
+    """Bytes of all of them; of shared pages their share."""
+    total = 0
+    for pid in children_of(root):
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += 1024 * int(re.search(r"^Pss: +(\d+)", text, re.MULTILINE).group(1))
+    return total
+
+
+def peak_while(process: subprocess.Popen[str]) -> list[int]:
+    """Of memory_of(), while it runs: the only element, in the end."""
+    peak = [0]
+
+    def look() -> None:
+        while process.poll() is None:
+            peak[0] = max(peak[0], memory_of(process.pid))
+            time.sleep(0.5)
+
+    threading.Thread(target=look, daemon=True).start()
+    return peak
+
+
+def measure_ray(folder: Path, options: argparse.Namespace, words: list[Any],
+                expected: str) -> dict[str, Any]:
+    """The same command on a cluster of this machine."""
+    (folder / "out").rename(folder / "without")
+    begin = time.perf_counter()
+    process = subprocess.Popen([*map(str, words), "--engine", "ray"], text=True,
+                               stdout=subprocess.PIPE,
+                               env=os.environ | {"PLUMBLINE_PYTHON": options.ray})
+    peak = peak_while(process)
+    out, _ = process.communicate()
+    seconds = time.perf_counter() - begin
+    timeless = re.compile(r"_\d{14}(_\d+)?\.")
+    assert timeless.sub("_T.", out) == timeless.sub("_T.", expected), "another answer than without"
+    return {"ray_seconds": round(seconds, 3), "ray_peak_mb": round(peak[0] / 2**20, 1)}
+
+
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any] | None:
     """One line of results; nothing when the answer is wrong."""
     calls = options.rows // ROWS_PER_CALL
@@ -102,10 +164,12 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any] | None:
     if not good:
         print(f"wrong answer: {first} {files} files", file=sys.stderr)
         return None
+    told = measure_ray(folder, options, words, done.stdout) if options.ray else {}
     return {"case": "compare_ranks", "ranks": options.ranks, "rows": calls * ROWS_PER_CALL,
             "format": options.format, "threads": options.threads or os.cpu_count(),
             "seconds": round(seconds, 3), "cpu_seconds": round(used.ru_utime + used.ru_stime, 3),
-            "seconds_taken_over": round(again, 3), "peak_mb": round(used.ru_maxrss / 1024, 1)}
+            "seconds_taken_over": round(again, 3), "peak_mb": round(used.ru_maxrss / 1024, 1),
+            **told}
 
 
 def measure_upstream(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -129,6 +193,7 @@ def main() -> int:
     parser.add_argument("--format", default="xlsx")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--upstream")
+    parser.add_argument("--ray", metavar="PYTHON")
     parser.add_argument("--upstream-ranks", type=int, default=2)
     options = parser.parse_args()
     options.ranks = max(options.ranks, 2)

@@ -9,6 +9,8 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file/file.h"
@@ -35,11 +37,15 @@
 #include "operators/compare_dump_files.h"
 #include "progress.h"
 #include "terminal.h"
+#include "usage.h"
 #include "view/unshard/unshard.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
+
+// Options that are no matter of the result.
+constexpr std::string_view kNotOfResult[] = {"shard", "threads", "engine", "address"};
 
 struct CompareArguments {
   std::vector<std::string> paths;  // TARGET GOLDEN
@@ -60,6 +66,7 @@ struct CompareArguments {
   std::string module_map;
   CompareOptions options;
   RankArguments ranks;
+  std::vector<std::string> words;  // of the command line, but kNotOfResult
 };
 
 // Fills target and golden from whichever form was used.
@@ -259,10 +266,11 @@ Status CheckPostprocess(const CompareArguments& arguments) {
 // A run on several ranks and one on one rank: first brought together, then compared.
 Result<int> CompareUnsharded(CompareArguments& arguments) {
   if (!arguments.ranks.ranks.empty() || !arguments.ranks.steps.empty() ||
-      arguments.ranks.diff_analyze || arguments.ranks.check_collectives) {
+      arguments.ranks.diff_analyze || arguments.ranks.check_collectives ||
+      !arguments.ranks.shard.empty() || !arguments.ranks.engine.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 "--unshard: is about all ranks of one step (not with --rank, --step, "
-                 "--diff_analyze, --check_collectives)");
+                 "--unshard: is about all ranks of one step (not with --rank, --step, --shard, "
+                 "--engine, --diff_analyze, --check_collectives)");
   }
   std::string directory = JoinPath(arguments.options.output_dir, "unsharded");
   for (int next = 2; KindOf(directory) != PathKind::kMissing; ++next) {
@@ -278,6 +286,52 @@ Result<int> CompareUnsharded(CompareArguments& arguments) {
                       report.target, report.golden));
   }
   return status;
+}
+
+RankRequest RequestOf(const CompareArguments& arguments) {
+  return {arguments.target_path, arguments.golden_path, arguments.options, arguments.fail_on,
+          arguments.machine};
+}
+
+// --shard and --engine are about ranks and steps.
+Status CheckShard(const CompareArguments& arguments) {
+  const bool has_engine = !arguments.ranks.engine.empty();
+  if (!has_engine && !arguments.ranks.address.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "--address: belongs to --engine");
+  }
+  if (!has_engine && arguments.ranks.shard.empty()) return {};
+  if (has_engine && !arguments.ranks.shard.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--shard: not with --engine, which makes parts of its own");
+  }
+  for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
+    if (KindOf(path) == PathKind::kMissing) {
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no such file or directory", path));
+    }
+  }
+  const load::PairKind kind = load::KindOfPair(arguments.target_path, arguments.golden_path,
+                                               !arguments.options.mappings.data.empty());
+  const bool is_recording = kind == load::PairKind::kRecording || kind == load::PairKind::kRanks;
+  if (is_recording && MeansRanks(arguments.target_path, arguments.golden_path,
+                                 !arguments.request_path.empty(), arguments.ranks)) {
+    return {};
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: {} and {} do not hold several ranks or steps. Leave it out",
+                           has_engine ? "--engine" : "--shard", arguments.target_path, arguments.golden_path));
+}
+
+Result<int> CompareManyRanks(const CompareArguments& arguments) {
+  if (!arguments.next_config.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--next-config: is about one rank (expected two dump.json or rank directories)");
+  }
+  const RankRequest request = RequestOf(arguments);
+  if (!arguments.ranks.engine.empty()) {
+    return RunOnCluster(arguments.ranks, arguments.options.threads, arguments.words);
+  }
+  if (arguments.ranks.shard.empty()) return RunCompareRanks(request, arguments.ranks);
+  return RunCompareShard(request, arguments.ranks, arguments.words);
 }
 
 // What is neither resolved nor checked any more: by what the paths hold.
@@ -327,13 +381,7 @@ Result<int> CompareByKind(CompareArguments& arguments) {
   }
   if (!is_mapped_graph && MeansRanks(arguments.target_path, arguments.golden_path,
                                      !arguments.request_path.empty(), arguments.ranks)) {
-    if (!arguments.next_config.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "--next-config: is about one rank (expected two dump.json or rank directories)");
-    }
-    return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
-                            arguments.fail_on, arguments.machine},
-                           arguments.ranks);
+    return CompareManyRanks(arguments);
   }
   if (arguments.ranks.of_graphs) {
     arguments.options.suffix = load::GraphSuffix(arguments.target_path);
@@ -350,11 +398,18 @@ Result<int> CompareOne(const MixedRequest& part, const CompareArguments& all) {
   return CompareByKind(arguments);
 }
 
-Result<int> RunCompare(CompareArguments& arguments) {
+// What the options say, before anything is looked at.
+Status Prepare(CompareArguments& arguments) {
   PL_TRY(ResolvePaths(arguments));
-  if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY(ReadTrainingRules(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
+  return {};
+}
+
+Result<int> RunCompare(CompareArguments& arguments) {
+  PL_TRY(Prepare(arguments));
+  if (arguments.secure) PL_TRY(CheckSecure(arguments));
+  PL_TRY(CheckShard(arguments));
   arguments.options.on_progress = TerminalProgress();
   if (arguments.unshard) return CompareUnsharded(arguments);
   if (!arguments.consistent_check && AreMixed(arguments.target_path, arguments.golden_path)) {
@@ -434,6 +489,29 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
 
 }  // namespace
 
+Result<int> MergeComparedShards(ranks::ShardSet shards) {
+  const ranks::ShardRequest& asked = shards.header.request;
+  PL_TRY_ASSIGN(const std::string here, RealPath("."));
+  if (here != asked.directory) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: was written by a command that ran in {}. Run plumb merge there",
+                             shards.path, asked.directory));
+  }
+  CLI::App command;
+  CompareArguments arguments;
+  AddOptions(command, arguments);
+  try {
+    command.parse(std::vector<std::string>(asked.words.rbegin(), asked.words.rend()));
+  } catch (const CLI::ParseError&) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: holds no command of this plumbline. Compare its shards again",
+                             shards.path));
+  }
+  PL_TRY(Prepare(arguments));
+  arguments.ranks.of_graphs = asked.of_graphs;
+  return RunMergeShards(std::move(shards), RequestOf(arguments), arguments.ranks);
+}
+
 void AddCompareCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "compare", "Compare two recorded runs and name the first call that went wrong.");
@@ -446,7 +524,8 @@ void AddCompareCommand(CLI::App& app, int& exit_status) {
                   "plumb compare -i compare.json -o out -s",
                   "plumb compare new good --fail-on broken,unmatched && echo fine"},
                  {{1, "--fail-on found something"}, {2, "wrong usage, or dumps that do not fit"}}));
-  command->callback([arguments, &exit_status] {
+  command->callback([arguments, command, &exit_status] {
+    arguments->words = WordsOf(*command, kNotOfResult);
     const Result<int> status = RunCompare(*arguments);
     exit_status = status ? *status : ReportError("compare", status.error());
   });

@@ -1,12 +1,20 @@
 #include "commands/compare_ranks.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <string>
+#include <utility>
 
+#include "base/file/file.h"
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "load/rank_directories.h"
+#include "precheck/executor_server.h"
 #include "ranks/compare_ranks.h"
 #include "terminal.h"
 
@@ -22,6 +30,29 @@ Result<int> StatusOf(const ranks::RanksReport& report, const std::vector<std::st
   const bool missing = report.CountOf(ranks::RankState::kMissing) > 0;
   if (missing) return ExitStatus(ErrorCode::kNotFound);
   return fails ? kDifferencesFound : 0;
+}
+
+ranks::CompareRanksOptions OptionsOf(const RankRequest& request, const RankArguments& arguments) {
+  ranks::CompareRanksOptions options;
+  options.compare = request.options;
+  options.filter = {arguments.ranks, arguments.steps};
+  options.resume = !arguments.no_resume;
+  options.diff_analyze = arguments.diff_analyze;
+  options.check_collectives = arguments.check_collectives;
+  options.of_graphs = arguments.of_graphs;
+  options.training = arguments.training;
+  return options;
+}
+
+Result<int> Answer(const ranks::RanksReport& report, const RankRequest& request) {
+  std::string text;
+  if (request.machine) {
+    PL_TRY_ASSIGN(text, ranks::RanksSummaryJson(report));
+  } else {
+    text = ranks::RanksSummaryText(report);
+  }
+  Print(text);
+  return StatusOf(report, request.fail_on);
 }
 
 }  // namespace
@@ -42,6 +73,24 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
                    "that messages arrived as sent, ...");
   command.add_flag("--no-resume", arguments.no_resume,
                    "several ranks: compute those again whose results are there and up to date");
+  command
+      .add_option("--shard", arguments.shard,
+                  "several ranks: only part I (from 0) of N, for `plumb merge`")
+      ->type_name("I/N")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto place = ranks::ParseShardPlace(text);
+            return place ? std::string() : place.error().message();
+          },
+          ""));
+  const CLI::Validator ray = CLI::IsMember({"ray"});
+  command.add_option("--engine", arguments.engine, "several ranks: compare them as tasks of Ray")
+      ->check(ray);
+  command
+      .add_option("--address", arguments.address,
+                  "with --engine: of a running cluster (default: RAY_ADDRESS, else one of this "
+                  "machine alone)")
+      ->type_name("HOST:PORT");
 }
 
 bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
@@ -56,24 +105,72 @@ bool MeansRanks(const std::string& target, const std::string& golden, bool by_re
 }
 
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments) {
-  ranks::CompareRanksOptions options;
-  options.compare = request.options;
-  options.filter = {arguments.ranks, arguments.steps};
-  options.resume = !arguments.no_resume;
-  options.diff_analyze = arguments.diff_analyze;
-  options.check_collectives = arguments.check_collectives;
-  options.of_graphs = arguments.of_graphs;
-  options.training = arguments.training;
   PL_TRY_ASSIGN(const ranks::RanksReport report,
-                ranks::CompareRanks(request.target_path, request.golden_path, options));
-  std::string text;
-  if (request.machine) {
-    PL_TRY_ASSIGN(text, ranks::RanksSummaryJson(report));
-  } else {
-    text = ranks::RanksSummaryText(report);
+                ranks::CompareRanks(request.target_path, request.golden_path,
+                                    OptionsOf(request, arguments)));
+  return Answer(report, request);
+}
+
+Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arguments,
+                            const std::vector<std::string>& words) {
+  PL_TRY_ASSIGN(const ranks::ShardPlace place, ranks::ParseShardPlace(arguments.shard));
+  PL_TRY_ASSIGN(const std::string directory, RealPath("."));
+  PL_TRY_ASSIGN(
+      const ranks::RanksReport report,
+      ranks::CompareShard(request.target_path, request.golden_path, OptionsOf(request, arguments),
+                          place, {words, directory, arguments.of_graphs}));
+  std::string text = fmt::format("shard {} of {}: {} compared, {} taken over, {} failed\n",
+                                 place.index, place.count,
+                                 report.CountOf(ranks::RankState::kCompared),
+                                 report.CountOf(ranks::RankState::kTakenOver),
+                                 report.CountOf(ranks::RankState::kFailed));
+  int status = 0;
+  for (const ranks::ComparedRank& rank : report.ranks) {
+    if (!rank.error) continue;
+    text += fmt::format("failed: {}: {}\n", rank.pair.label(), rank.error->message());
+    // Another attempt may do better; what an input lacks, it lacks then too.
+    if (rank.error->code() == ErrorCode::kIo) status = ExitStatus(ErrorCode::kIo);
   }
+  text += fmt::format("file: {}\n", ranks::ShardPath(request.options.output_dir, place));
   Print(text);
-  return StatusOf(report, request.fail_on);
+  return status;
+}
+
+Error RunOnCluster(const RankArguments& arguments, int threads,
+                   const std::vector<std::string>& words) {
+  // An interpreter without the package or without Ray says so in one line.
+  constexpr const char* kProgram =
+      "import sys\n"
+      "sys.path = [path for path in sys.path if path]\n"
+      "try:\n"
+      "    from plumbline.cluster import main\n"
+      "except ImportError as error:\n"
+      "    print('plumb compare: --engine ray needs plumbline and Ray in ' + sys.executable +\n"
+      "          ' (' + str(error) + '). Install them with: '\n"
+      "          \"pip install 'plumbline-numerics[cluster]'\", file=sys.stderr)\n"
+      "    sys.exit(4)\n"
+      "sys.exit(main())\n";
+  const auto python = precheck::FindPython("");
+  if (!python) return python.error();
+  const auto self = RealPath("/proc/self/exe");
+  if (!self) return self.error();
+  std::vector<std::string> call = {*python, "-c", kProgram, "compare", "--program", *self};
+  if (!arguments.address.empty()) call.insert(call.end(), {"--address", arguments.address});
+  if (threads > 0) call.insert(call.end(), {"--threads", std::to_string(threads)});
+  call.emplace_back("--");
+  call.insert(call.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& word : call) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execv(pointers.front(), pointers.data());
+  return ErrnoError(errno, *python, "run");
+}
+
+Result<int> RunMergeShards(ranks::ShardSet shards, const RankRequest& request,
+                           const RankArguments& arguments) {
+  PL_TRY_ASSIGN(const ranks::RanksReport report,
+                ranks::MergeShards(std::move(shards), OptionsOf(request, arguments)));
+  return Answer(report, request);
 }
 
 }  // namespace plumbline::cli

@@ -1,4 +1,5 @@
-// plumb merge: chosen calls of all ranks side by side, one sheet per metric.
+// plumb merge: chosen calls of all ranks side by side, one sheet per metric; or the shards of one
+// comparison as one answer.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +8,10 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "commands.h"
+#include "commands/compare_ranks.h"
 #include "help_page.h"
 #include "ranks/merge_results.h"
 #include "terminal.h"
@@ -18,6 +21,10 @@ namespace plumbline::cli {
 namespace {
 
 constexpr const char* kNotes =
+    "Shards are the parts of `plumb compare --shard`; all of them together give the answer, the "
+    "files\n"
+    "and the status of one comparison (docs/how-to/cluster.md).\n"
+    "\n"
     "The configuration names calls and, if not all are wanted, metrics "
     "(docs/how-to/compare-ranks.md):\n"
     "  api:\n"
@@ -30,16 +37,32 @@ constexpr const char* kNotes =
     "gave.";
 
 struct MergeArguments {
-  std::string input, input_option, output = "./output", config;
+  std::vector<std::string> inputs;
+  std::string input_option, output = "./output", config;
+  bool has_output = false;
   int threads = 0;
 };
 
 Result<int> RunMerge(const MergeArguments& arguments) {
-  if (arguments.input.empty() == arguments.input_option.empty()) {
+  if (arguments.config.empty() && !arguments.inputs.empty() && arguments.input_option.empty()) {
+    if (arguments.has_output) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "-o: shards know where their results go. Leave it out, or name the calls of "
+                   "tables with --config");
+    }
+    PL_TRY_ASSIGN(ranks::ShardSet shards, ranks::ReadShards(arguments.inputs));
+    return MergeComparedShards(std::move(shards));
+  }
+  if (arguments.config.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "name shards, or a directory of results and --config FILE");
+  }
+  if (arguments.inputs.size() > 1 || arguments.inputs.empty() == arguments.input_option.empty()) {
     return Error(ErrorCode::kInvalidArgument, "name the directory of the results once");
   }
   PL_TRY_ASSIGN(const ranks::MergeConfig config, ranks::ReadMergeConfig(arguments.config));
-  const std::string& input = arguments.input.empty() ? arguments.input_option : arguments.input;
+  const std::string& input =
+      arguments.inputs.empty() ? arguments.input_option : arguments.inputs.front();
   PL_TRY_ASSIGN(const ranks::MergeReport report,
                 ranks::MergeResults(input, arguments.output, config, arguments.threads));
   std::string text =
@@ -58,24 +81,31 @@ Result<int> RunMerge(const MergeArguments& arguments) {
 void AddMergeCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand(
-      "merge", "Put chosen calls of the compared ranks side by side, one sheet per metric.");
+      "merge",
+      "Put shards of a comparison together, or chosen calls of the compared ranks side by side.");
   command->alias("merge_result");
-  command->add_option("dir", arguments->input, "directory of the results of `plumb compare`");
+  command->add_option("paths", arguments->inputs,
+                      "shards of `plumb compare --shard` or their directory; with --config the "
+                      "directory of the results of `plumb compare`");
   command->add_option("-i,--input_dir", arguments->input_option, "the same, as upstream spells it")
       ->group("");
-  AddOutput(*command, arguments->output, "where the workbook goes", "--output_dir")
-      ->capture_default_str();
-  command
-      ->add_option("--config,--config-path", arguments->config,
-                   "YAML file that names the calls and metrics (also -config)")
-      ->required();
+  const CLI::Option* const output =
+      AddOutput(*command, arguments->output, "where the workbook goes", "--output_dir")
+          ->capture_default_str();
+  command->add_option("--config,--config-path", arguments->config,
+                      "YAML file that names the calls and metrics (also -config)");
   AddThreads(*command, arguments->threads);
   command->footer(FooterText(kNotes,
                              {"plumb compare runs/new/step0 runs/good/step0 -o out",
-                              "plumb merge out -o merged --config merge.yaml"},
-                             {{1, "a rank was left out (a line says which and why)"},
-                              {2, "wrong usage, or nothing to merge"}}));
-  command->callback([arguments, &exit_status] {
+                              "plumb merge out -o merged --config merge.yaml",
+                              "plumb compare new good -o out --shard 0/2",
+                              "plumb compare new good -o out --shard 1/2 && plumb merge out"},
+                             {{1, "a rank was left out (a line says which and why); of shards: as "
+                                  "of the comparison"},
+                              {2, "wrong usage, or nothing to merge"},
+                              {3, "shards are missing (a line says which)"}}));
+  command->callback([arguments, output, &exit_status] {
+    arguments->has_output = output->count() > 0;
     const Result<int> status = RunMerge(*arguments);
     exit_status = status ? *status : ReportError("merge", status.error());
   });

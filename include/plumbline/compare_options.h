@@ -34,6 +34,8 @@ Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>
 struct CompareOptions {
   std::string output_dir = "./output";
   std::string suffix;  // between "compare_result" and the time in the names of the files
+  // That time, in whose name files take the place of others; empty: now, and names that are free.
+  std::string stamp;
   std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv, ReportFormat::kJson,
                                        ReportFormat::kHtml};
   bool write_advice = false;  // upstream's advisor_<time>.txt

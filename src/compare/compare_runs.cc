@@ -587,7 +587,9 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   PL_TRY(MakeDirectories(directory));
   const std::string prefix =
       (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
-  const report::FreeName name = report::FreeStamp(directory, prefix, kExtensions);
+  const report::FreeName name = options.stamp.empty()
+                                    ? report::FreeStamp(directory, prefix, kExtensions)
+                                    : report::FreeName{options.stamp, {}};
   const std::string& stem = name.text;
   std::vector<std::string> paths;
   for (const ReportFormat format : options.formats) {

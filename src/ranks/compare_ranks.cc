@@ -70,6 +70,12 @@ class Budget {
   const uint64_t total_;
 };
 
+// "<output directory>/<stem>_<time>.json".
+report::FreeName PathOfTime(const CompareOptions& options, std::string_view stem) {
+  if (options.stamp.empty()) return report::FreePath(options.output_dir, stem, ".json");
+  return {JoinPath(options.output_dir, fmt::format("{}_{}.json", stem, options.stamp)), {}};
+}
+
 class RankWork {
  public:
   RankWork(const CompareRanksOptions& options, bool has_steps, RanksReport& report)
@@ -89,12 +95,35 @@ class RankWork {
   // later steps that something was wrong in.
   void Run() {
     RunAll();
+    RunAgain();
+  }
+
+  // The same of ranks that were looked at once.
+  void RunAgain() {
     for (size_t round = 1; round < report_.ranks.size(); ++round) {
       todo_ = RanksThatLearn();
       if (todo_.empty()) return;
       AddWrongStepsBehind();
       RunAll();
     }
+  }
+
+  // The first look of Run() at the ranks of one part. All steps of a rank are in one; a rank of one
+  // side alone is, too. Returns them, ascending.
+  std::vector<size_t> RunPart(const ShardPlace& place) {
+    std::vector<size_t> part;
+    const std::vector<std::vector<size_t>> chains = ChainsOf(todo_);
+    for (size_t i = place.index; i < chains.size(); i += place.count) {
+      part.insert(part.end(), chains[i].begin(), chains[i].end());
+    }
+    std::ranges::sort(part);
+    todo_ = part;
+    RunAll();
+    for (size_t i = place.index; i < report_.ranks.size(); i += place.count) {
+      if (!report_.ranks[i].pair.paired()) part.push_back(i);
+    }
+    std::ranges::sort(part);
+    return part;
   }
 
  private:
@@ -288,10 +317,11 @@ class RankWork {
     const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
     if (Writes()) rank.page_path = store.page_path();
     const bool is_alone = received.empty() && !HasReceivedBefore(rank.pair);
-    if (Writes() && options_.resume && is_alone) {
-      rank.outcome = store.Load();
-      if (rank.outcome) {
-        rank.state = RankState::kTakenOver;
+    if (Writes() && is_alone) {
+      std::optional<RankStore::Stored> stored = store.Load();
+      if (stored && (options_.resume || stored->is_of_this_run)) {
+        rank.state = stored->is_of_this_run ? RankState::kCompared : RankState::kTakenOver;
+        rank.outcome = std::move(stored->outcome);
         return;
       }
     }
@@ -349,7 +379,7 @@ class RankWork {
     if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
-      const report::FreeName name = report::FreePath(options.output_dir, stem, ".json");
+      const report::FreeName name = PathOfTime(options, stem);
       PL_TRY(WriteCallVerdicts(comparison, name.text));
       comparison.files.push_back(name.text);
     }
@@ -394,7 +424,7 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
 
 // compare_ranks_<time>.json, and the page over all ranks where one is asked for.
 Status WriteSummary(const CompareOptions& options, RanksReport& report) {
-  const report::FreeName name = report::FreePath(options.output_dir, "compare_ranks", ".json");
+  const report::FreeName name = PathOfTime(options, "compare_ranks");
   const std::string& path = name.text;
   report::HtmlOverview page;
   for (const ComparedRank& rank : report.ranks) {
@@ -440,10 +470,9 @@ void CheckBothSides(RanksReport& report) {
   }
 }
 
-}  // namespace
-
-Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
-                                 const CompareRanksOptions& options) {
+// What there is to compare.
+Result<RanksReport> FindRanks(const std::string& target, const std::string& golden,
+                              const CompareRanksOptions& options) {
   if (options.training) PL_TRY(compare::CheckTrainingOptions(options.compare));
   if (options.check_collectives && options.of_graphs) {
     return Error(ErrorCode::kInvalidArgument,
@@ -454,20 +483,69 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   PL_TRY_ASSIGN(load::RankPairs found, options.of_graphs
                                            ? load::FindGraphPairs(target, golden, options.filter)
                                            : load::FindRankPairs(target, golden, options.filter));
-  const bool writes = !options.compare.output_dir.empty();
-  if (writes) PL_TRY(MakeDirectories(options.compare.output_dir));
+  if (!options.compare.output_dir.empty()) PL_TRY(MakeDirectories(options.compare.output_dir));
   RanksReport report;
   report.target_path = target;
   report.golden_path = golden;
   report.has_steps = found.has_steps;
   report.notes = std::move(found.notes);
   for (load::RankPair& pair : found.pairs) report.ranks.emplace_back().pair = std::move(pair);
-  if (options.watch.begin) options.watch.begin(report);
-  RankWork(options, found.has_steps, report).Run();
+  return report;
+}
+
+// What stands over all ranks, once each was judged.
+Status Conclude(const CompareRanksOptions& options, RanksReport& report) {
   SearchRanks(report);
   if (options.check_collectives) CheckBothSides(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
-  if (writes) PL_TRY(WriteSummary(options.compare, report));
+  if (options.compare.output_dir.empty()) return {};
+  return WriteSummary(options.compare, report);
+}
+
+const match::TrainingRules* RulesOf(const CompareRanksOptions& options) {
+  return options.training ? &*options.training : nullptr;
+}
+
+}  // namespace
+
+Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options) {
+  PL_TRY_ASSIGN(RanksReport report, FindRanks(target, golden, options));
+  if (options.watch.begin) options.watch.begin(report);
+  RankWork(options, report.has_steps, report).Run();
+  PL_TRY(Conclude(options, report));
+  return report;
+}
+
+Result<RanksReport> CompareShard(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options, const ShardPlace& place,
+                                 const ShardRequest& request) {
+  PL_TRY_ASSIGN(RanksReport report, FindRanks(target, golden, options));
+  const std::string& directory = options.compare.output_dir;
+  ShardHeader header{place, request, OptionsDigest(options.compare, RulesOf(options)), {}};
+  CompareRanksOptions own = options;
+  PL_TRY_ASSIGN(own.compare.stamp, SharedStamp(directory, header));
+  header.stamp = own.compare.stamp;
+  const std::vector<size_t> part = RankWork(own, report.has_steps, report).RunPart(place);
+  PL_TRY(WriteShard(ShardPath(directory, place), header, report, part));
+  return report;
+}
+
+Result<RanksReport> MergeShards(ShardSet shards, const CompareRanksOptions& options) {
+  RanksReport report = std::move(shards.report);
+  const std::string& directory = options.compare.output_dir;
+  if (OptionsDigest(options.compare, RulesOf(options)) != shards.header.options) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: a file that its command names, or plumbline, has changed since it "
+                             "was written. Compare its shards again",
+                             shards.path));
+  }
+  CompareRanksOptions own = options;
+  own.compare.stamp = shards.header.stamp;
+  PL_TRY(MakeDirectories(directory));
+  RankWork(own, report.has_steps, report).RunAgain();
+  PL_TRY(Conclude(own, report));
+  ForgetSharedStamp(directory, shards.header);
   return report;
 }
 

@@ -11,6 +11,7 @@
 
 #include "compare/compare_runs.h"
 #include "match/training_match.h"
+#include "ranks/rank_shards.h"
 #include "ranks/rank_summary.h"
 
 namespace plumbline::ranks {
@@ -63,6 +64,19 @@ struct CompareRanksOptions {
 // for check_collectives of graphs; kIo when the summary cannot be written.
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options);
+
+// The part of one of several processes, which share the output directory: compares its ranks,
+// writes their result files, and into ShardPath() what MergeShards() needs. Requires: an output
+// directory. The report has all ranks, those of other parts as kMissing, and no answer.
+// Errors: those of CompareRanks(), and of the shard file.
+Result<RanksReport> CompareShard(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options, const ShardPlace& place,
+                                 const ShardRequest& request);
+
+// The report and the files of CompareRanks() of all parts together. Ranks that must be judged again
+// behind what other ranks sent are read here. Requires: the options of the parts.
+// Errors: those of CompareRanks(); kInvalidArgument where options or recordings have changed since.
+Result<RanksReport> MergeShards(ShardSet shards, const CompareRanksOptions& options);
 
 }  // namespace plumbline::ranks
 

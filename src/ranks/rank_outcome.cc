@@ -506,7 +506,7 @@ bool IsSound(const RankOutcome& outcome) {
 
 }  // namespace
 
-Result<std::string> FormatOutcome(const RankOutcome& outcome) {
+std::string FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
   out.Number("mode", static_cast<uint64_t>(outcome.mode));
@@ -560,15 +560,19 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Texts("warnings", outcome.warnings);
   out.Texts("files", outcome.files);
   out.Close('}');
-  return out.Finish();
+  return out.line();
 }
 
 Result<RankOutcome> ReadOutcome(std::string_view text) {
-  const Error damaged(ErrorCode::kCorrupt, "not the stored outcome of a comparison");
   const Result<Value> root = Value::Parse(text);
-  if (!root) return damaged;
+  if (!root) return Error(ErrorCode::kCorrupt, "not the stored outcome of a comparison");
+  return ReadOutcome(*root);
+}
+
+Result<RankOutcome> ReadOutcome(const Value& root) {
+  const Error damaged(ErrorCode::kCorrupt, "not the stored outcome of a comparison");
   bool good = true;
-  Fields fields(*root, good);
+  Fields fields(root, good);
   RankOutcome outcome;
   const auto mode = fields.Get<uint64_t>("mode");
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;

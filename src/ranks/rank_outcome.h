@@ -59,10 +59,11 @@ struct RankOutcome {
 // `target`: the run whose calls the comparison holds.
 RankOutcome OutcomeOf(const Run& target, const Comparison& comparison);
 
-// One JSON object. The error only when plumbline itself made a mistake.
-Result<std::string> FormatOutcome(const RankOutcome& outcome);
+// One JSON object on one line.
+std::string FormatOutcome(const RankOutcome& outcome);
 // Reads such a text. kCorrupt when it is not one.
 Result<RankOutcome> ReadOutcome(std::string_view text);
+Result<RankOutcome> ReadOutcome(const json::Value& root);
 
 }  // namespace plumbline::ranks
 

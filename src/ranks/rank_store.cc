@@ -43,16 +43,20 @@ void AppendDirectory(const std::string& directory, std::string& facts) {
   for (const std::string& name : *names) AppendFile(JoinPath(directory, name), facts);
 }
 
-// Everything a comparison reads from a rank directory.
-void AppendRank(const load::RankDirectory& rank, std::string& facts) {
-  const Result<std::string> real = RealPath(rank.path);
-  facts += fmt::format("{}\n", real ? *real : rank.path);
+void AppendRecording(const load::RankDirectory& rank, std::string& facts) {
   for (const std::string_view name :
        {run_files::kDumpJson, run_files::kDebugJson, run_files::kStackJson,
         run_files::kConstructJson, run_files::kErrorLog, run_files::kJournal,
         run_files::kRunMark}) {
     AppendFile(JoinPath(rank.path, name), facts);
   }
+}
+
+// Everything a comparison reads from a rank directory.
+void AppendRank(const load::RankDirectory& rank, std::string& facts) {
+  const Result<std::string> real = RealPath(rank.path);
+  facts += fmt::format("{}\n", real ? *real : rank.path);
+  AppendRecording(rank, facts);
   AppendDirectory(JoinPath(rank.path, run_files::kTensorDirectory), facts);
   if (!load::IsGraphDump(rank.path)) return;
   const auto graphs = load::ResolveGraphPath(rank.path);
@@ -122,7 +126,7 @@ std::string ResultsDigest(const std::vector<std::string>& files, const std::stri
 
 RankStore::RankStore(std::string directory, const load::RankPair& pair,
                      const CompareOptions& options, const RankWorkFacts& work)
-    : directory_(std::move(directory)) {
+    : directory_(std::move(directory)), stamp_(options.stamp) {
   const std::string stem = JoinPath(JoinPath(directory_, kStoreName),
                                     fmt::format("{}-{}", pair.target->name, pair.golden->name));
   path_ = stem + ".json";
@@ -143,7 +147,7 @@ RankStore::RankStore(std::string directory, const load::RankPair& pair,
   inputs_ = DigestText(facts);
 }
 
-std::optional<RankOutcome> RankStore::Load() const {
+std::optional<RankStore::Stored> RankStore::Load() const {
   if (KindOf(path_) != PathKind::kFile) return std::nullopt;
   const Result<std::string> text = ReadFile(path_);
   if (!text) return std::nullopt;
@@ -166,20 +170,36 @@ std::optional<RankOutcome> RankStore::Load() const {
     if (KindOf(file) != PathKind::kFile) return std::nullopt;
   }
   if (ResultsDigest(outcome->files, page_path_) != *results) return std::nullopt;
-  return std::move(*outcome);
+  const std::string* const run = text_of("run");
+  return Stored{std::move(*outcome), !stamp_.empty() && run != nullptr && *run == stamp_};
 }
 
 Status RankStore::Save(const RankOutcome& outcome) const {
   PL_TRY(MakeDirectories(std::string(DirectoryOf(path_))));
-  PL_TRY_ASSIGN(const std::string stored, FormatOutcome(outcome));
-  std::string text =
-      fmt::format("{{\"inputs\": \"{}\", \"results\": \"{}\", \"outcome\": ", inputs_,
-                  ResultsDigest(outcome.files, page_path_));
-  json::AppendString(stored, text);
+  std::string text = fmt::format(
+      "{{\"inputs\": \"{}\", \"results\": \"{}\", \"run\": \"{}\", \"outcome\": ", inputs_,
+      ResultsDigest(outcome.files, page_path_), stamp_);
+  json::AppendString(FormatOutcome(outcome), text);
   return WriteFileAtomically(path_, text + "}\n", false);
 }
 
 void RankStore::Drop() const { (void)RemoveFile(path_); }
+
+std::string OptionsDigest(const CompareOptions& options, const match::TrainingRules* training) {
+  std::string facts;
+  if (training != nullptr) AppendTraining(*training, facts);
+  AppendOptions(options, facts);
+  return DigestText(facts);
+}
+
+std::string RecordingsDigest(const load::RankPair& pair) {
+  if (!pair.target || KindOf(pair.target->path) == PathKind::kMissing) return {};
+  std::string facts;
+  for (const auto* side : {&pair.target, &pair.golden}) {
+    if (*side) AppendRecording(**side, facts);
+  }
+  return DigestText(facts);
+}
 
 namespace {
 

@@ -39,8 +39,12 @@ class RankStore {
   // This rank's part of the page over all ranks; empty when no page is asked for.
   [[nodiscard]] const std::string& page_path() const { return page_path_; }
 
+  struct Stored {
+    RankOutcome outcome;
+    bool is_of_this_run = false;  // CompareOptions::stamp is that of when it was stored
+  };
   // The outcome, if inputs, options and result files are those of when it was stored.
-  [[nodiscard]] std::optional<RankOutcome> Load() const;
+  [[nodiscard]] std::optional<Stored> Load() const;
   // Requires: the result files and the part of the page are complete. kIo.
   [[nodiscard]] Status Save(const RankOutcome& outcome) const;
   // Forgets the outcome, before the result is made again.
@@ -50,7 +54,15 @@ class RankStore {
   std::string directory_;
   std::string path_, page_path_;
   std::string inputs_;  // digest
+  std::string stamp_;
 };
+
+// What decides the results of all ranks besides their inputs: the options, the mapping files as
+// they are now, the version of plumbline. A digest.
+std::string OptionsDigest(const CompareOptions& options, const match::TrainingRules* training);
+// Whether a pair's recordings are still those of which it was taken: a digest of names, sizes and
+// times of their JSON files. Empty where the target's directory cannot be seen.
+std::string RecordingsDigest(const load::RankPair& pair);
 
 // Ranks whose newest comparison gave no result: their tables are older, or there are none.
 

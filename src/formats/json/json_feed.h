@@ -35,7 +35,9 @@ class Document {
   void Number(std::string_view key, uint64_t number);
   void Truth(std::string_view key, bool truth);
   void Texts(std::string_view key, const std::vector<std::string>& texts);
-  // The document with two blanks per level. An error only when a Raw() value was no JSON.
+  // The document on one line; Raw() values are as they were given.
+  [[nodiscard]] const std::string& line() const { return text_; }
+  // The same with two blanks per level. An error only when a Raw() value was no JSON.
   [[nodiscard]] Result<std::string> Finish() const;
 
  private:

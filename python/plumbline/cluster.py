@@ -1,0 +1,393 @@
+"""Work of many ranks as tasks of a Ray cluster: `plumb compare ... --engine ray`.
+
+Each task runs the program `plumb` on a part of the ranks, on a node that sees their files under
+the paths of the command; only what `plumb compare --shard` leaves of a part comes back. `plumb
+merge` makes of all parts what one run without Ray gives. Ray is imported when there is work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.rank_comparison import RanksResult
+
+# A part is compared again on another worker when its worker or node dies; so often, then no more:
+# what kills every worker is no accident.
+RETRIES = 20
+# Parts per CPU: small enough that the last ones end together, large enough that starting a program
+# for each is no cost.
+PARTS_PER_CPU = 8
+LEAST_PARTS, MOST_PARTS = 64, 4096
+# Kept of what a local cluster could take of the memory: parts are small.
+OBJECT_STORE_BYTES = 80 << 20
+NEEDS_RAY = ("--engine ray needs Ray in {python}. Install it with: "
+             "pip install 'plumbline-numerics[cluster]'")
+ANSWER_LIMIT_S = 10.0
+UNSUPPORTED, IO_FAILED, INTERRUPTED = 4, 6, 130  # exit statuses of plumb
+
+
+class ClusterError(RuntimeError):
+    """What could not be done, in one line, and the exit status of `plumb` for it."""
+
+    def __init__(self, message: str, status: int = IO_FAILED) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ProgramKilled(RuntimeError):
+    """The program of a task was ended by a signal: the task runs again."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One run of the program, and the file whose bytes are its result; none: what it prints."""
+
+    name: str  # "shard 3 of 64"
+    words: list[str]
+    result: str = ""
+
+
+@dataclass(frozen=True)
+class PartDone:
+    """How a part ended on the worker that did it."""
+
+    status: int
+    out: str
+    error: str
+    result: bytes
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all parts have in common: the program and the directory that it runs in."""
+
+    program: str
+    directory: str
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which cluster: its address, or of this machine alone with so many CPUs (0: all)."""
+
+    address: str = ""
+    threads: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is one of this machine alone."""
+        return not (self.address or os.environ.get("RAY_ADDRESS"))
+
+    @property
+    def cpus_here(self) -> int:
+        """CPUs of such a one."""
+        return self.threads or len(os.sched_getaffinity(0))
+
+
+def run_part(job: Job, part: Part) -> PartDone:
+    """Runs one part in this process's place; it ends with this process.
+
+    Raises:
+        ProgramKilled: the program was ended by a signal.
+    """
+    beside = Path(sys.executable).with_name("plumb")
+    found = next((str(path) for path in (Path(job.program), beside) if path.is_file()), "")
+    found = found or shutil.which("plumb") or ""
+    if not found:
+        return PartDone(3, "", f"no program plumb on {os.uname().nodename}", b"")
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def follow() -> None:
+        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    path = Path(job.directory, part.result)
+    try:
+        if part.result:
+            path.unlink(missing_ok=True)  # of an earlier run
+        done = subprocess.run([found, *part.words], cwd=job.directory, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="surrogateescape",
+                              preexec_fn=follow, check=False)
+    except OSError as error:  # the directory, on this node
+        return PartDone(IO_FAILED, "", f"{os.uname().nodename}: {error}", b"")
+    if done.returncode < 0:
+        raise ProgramKilled(f"signal {-done.returncode}")
+    result = path.read_bytes() if part.result and path.is_file() else b""
+    return PartDone(done.returncode, done.stdout, done.stderr, result)
+
+
+def check_ray() -> None:
+    """Raises ClusterError where there is no Ray."""
+    if importlib.util.find_spec("ray") is None:
+        raise ClusterError(NEEDS_RAY.format(python=sys.executable), UNSUPPORTED)
+
+
+def _must_answer(address: str) -> None:
+    """Ray would wait for minutes, and say so in many lines.
+
+    Raises:
+        ClusterError: nobody listens at HOST:PORT.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_LIMIT_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ClusterError(f"--address {address}: no Ray cluster answers there (expected "
+                           f"HOST:PORT; {error})") from None
+
+
+class Cluster:
+    """A connection to a Ray cluster, or one of this machine alone, which ends with it."""
+
+    def __init__(self, where: Where) -> None:
+        check_ray()
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        self._ray = ray
+        address = where.address or os.environ.get("RAY_ADDRESS") or "local"
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address == "local":
+            options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES,
+                        "num_cpus": where.cpus_here}
+        elif address != "auto":
+            _must_answer(address)
+        self._owns = not ray.is_initialized()
+        try:
+            if self._owns:
+                ray.init(address, **options)
+            self.cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ClusterError(f"--address {address}: no Ray cluster ({text})") from None
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._owns:
+            self._ray.shutdown()
+
+    def run(self, job: Job, parts: Sequence[Part],
+            numbers: Sequence[int]) -> Iterator[tuple[int, PartDone]]:
+        """Runs these parts; yields the number of each and how it ended, as they come in.
+
+        Raises:
+            ClusterError: a part was lost as often as it was tried.
+        """
+        ray = self._ray
+        task = ray.remote(num_cpus=1, max_retries=RETRIES,
+                          retry_exceptions=[ProgramKilled])(run_part)
+        waiting = {task.options(name=parts[number].name).remote(job, parts[number]): number
+                   for number in numbers}
+        while waiting:
+            ready, _ = ray.wait(list(waiting), num_returns=1)
+            number = waiting.pop(ready[0])
+            try:
+                done = ray.get(ready[0])
+            except (ray.exceptions.RayError, ProgramKilled) as error:
+                reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
+                raise ClusterError(f"{parts[number].name}: was lost more than {RETRIES} times "
+                                   f"({type(error).__name__}: {reason})") from None
+            yield number, done
+
+
+class Ahead:
+    """Runs parts in this process's own children while the cluster of this machine starts, which
+    takes longer than many a part. Takes them from the end of the list."""
+
+    def __init__(self, job: Job, parts: Sequence[Part], threads: int) -> None:
+        self._job, self._parts = job, parts
+        self._left = list(range(len(parts)))
+        self._done: list[tuple[int, PartDone]] = []
+        self._lost: list[int] = []
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._left:
+                    return
+                number = self._left.pop()
+            try:
+                self._done.append((number, run_part(self._job, self._parts[number])))
+            except (ProgramKilled, OSError):
+                self._lost.append(number)
+
+    def rest(self) -> list[int]:
+        """The parts that were not begun, which nobody will begin here from now on."""
+        with self._lock:
+            rest, self._left = self._left, []
+        return rest
+
+    def results(self) -> tuple[list[tuple[int, PartDone]], list[int]]:
+        """What was done, once all that was begun has ended, and what was lost."""
+        for thread in self._threads:
+            thread.join()
+        return self._done, self._lost
+
+
+def _answers(cluster: Cluster, job: Job, parts: Sequence[Part],
+             ahead: Ahead | None) -> Iterator[tuple[int, PartDone]]:
+    """The number of each part and how it ended."""
+    yield from cluster.run(job, parts, ahead.rest() if ahead else list(range(len(parts))))
+    if ahead:
+        done, lost = ahead.results()
+        yield from done
+        yield from cluster.run(job, parts, lost)
+
+
+def _run_all(where: Where, job: Job, parts_for: Callable[[int], list[Part]],
+             told: Callable[[Part, PartDone], None]) -> list[Part]:
+    """Runs the parts that suit so many CPUs, tells of each as it ends, and shows on a terminal how
+    many have."""
+    ahead = None
+    if where.is_here:
+        check_ray()
+        parts = parts_for(where.cpus_here)
+        ahead = Ahead(job, parts, where.cpus_here)
+    try:
+        with Cluster(where) as cluster:
+            if ahead is None:
+                parts = parts_for(cluster.cpus)
+            for count, (number, done) in enumerate(_answers(cluster, job, parts, ahead), 1):
+                told(parts[number], done)
+                if sys.stderr.isatty():
+                    end = "\n" if count == len(parts) else ""
+                    print(f"\r{count} of {len(parts)} parts done", end=end, file=sys.stderr,
+                          flush=True)
+    finally:
+        if ahead:
+            ahead.rest()
+    return parts
+
+
+def _keep(directory: str, part: Part, done: PartDone) -> None:
+    """Puts the result of a part where this machine finds it, if it is not there."""
+    path = Path(directory, part.result)
+    if path.is_file() and path.read_bytes() == done.result:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_bytes(done.result)
+    draft.replace(path)
+
+
+def _output_of(words: Sequence[str]) -> str:
+    """The directory of the result files, by the words that the program spells itself."""
+    for word in words:
+        if word.startswith("--output="):
+            return word.partition("=")[2]
+    return "./output"
+
+
+def compare(where: Where, program: str, words: Sequence[str],
+            **options: Any) -> subprocess.CompletedProcess[str]:
+    """`plumb compare WORDS` in parts; how `plumb merge`, run with `options`, ended.
+
+    Raises:
+        ClusterError: a part cannot be compared at all, or was lost.
+    """
+    job, output = Job(program, os.getcwd()), _output_of(words)
+
+    def parts_for(cpus: int) -> list[Part]:
+        count = min(max(LEAST_PARTS, PARTS_PER_CPU * cpus), MOST_PARTS)
+        return [Part(f"shard {i} of {count}",
+                     ["compare", *words, "--threads", "1", "--shard", f"{i}/{count}"],
+                     os.path.join(output, f"compare_ranks_{i}_of_{count}.shard"))
+                for i in range(count)]
+
+    def told(part: Part, done: PartDone) -> None:
+        if not done.result:  # wrong usage, a path that is missing: so for all parts
+            lines = done.error.strip().splitlines()
+            text = lines[-1] if lines else f"{part.name}: exit status {done.status}"
+            raise ClusterError(text.removeprefix("plumb compare: "), done.status or IO_FAILED)
+        _keep(job.directory, part, done)
+
+    shards = [part.result for part in _run_all(where, job, parts_for, told)]
+    done = subprocess.run([program, "merge", *shards], text=True, check=False, **options)
+    for path in shards:  # nobody asked to see them
+        Path(path).unlink(missing_ok=True)
+    return done
+
+
+def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str],
+                  output_dir: str | os.PathLike[str], *options: str,
+                  address: str | None = None, program: str = "") -> RanksResult:
+    """Compares two dumps rank by rank on a Ray cluster, as plumbline.compare_ranks() does here.
+
+    Args:
+        target, golden, output_dir: as of plumbline.compare_ranks(); every node sees them under
+            these paths.
+        options: further words of `plumb compare`, such as "--format=csv".
+        address: of a running cluster; None: $RAY_ADDRESS, else one of this machine alone.
+        program: the program plumb; empty: beside the interpreter, else of PATH.
+
+    Raises:
+        ClusterError: Ray is missing or does not answer, a part was lost on every worker that took
+            it, or the recordings cannot be compared at all.
+    """
+    program = program or program_of_here()
+    sides = [os.fspath(target), os.fspath(golden)]
+    words = [f"--output={os.fspath(output_dir)}", *options, *sides]
+    done = compare(Where(address or ""), program, words, capture_output=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("file: ")]
+    if not lines:
+        raise ClusterError(done.stderr.strip().removeprefix("plumb merge: "), done.returncode)
+    facts = json.loads(Path(lines[-1].removeprefix("file: ")).read_text())
+    told = ("answer", "first_wrong_call", "origins", "ranks", "counts", "complete", "certainty",
+            "files")
+    return RanksResult(summary=done.stdout, exit_code=done.returncode,
+                       collectives=facts.get("collectives", []),
+                       **{name: facts[name] for name in told})
+
+
+def program_of_here() -> str:
+    """The program plumb that belongs to this package."""
+    beside = Path(sys.executable).with_name("plumb")
+    return str(beside) if beside.is_file() else "plumb"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """`python -m plumbline.cluster compare -- WORDS`, as `plumb compare --engine ray` calls it."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.cluster",
+                                     description=str(__doc__).splitlines()[0])
+    parser.add_argument("command", choices=["compare"])
+    parser.add_argument("--program", default="", help="the program plumb")
+    parser.add_argument("--address", default="", help="of a running Ray cluster")
+    parser.add_argument("--threads", type=int, default=0, help="CPUs of the one of this machine")
+    parser.add_argument("words", nargs="+", help="options and paths of plumb, behind --")
+    chosen = parser.parse_args(words)
+    program = chosen.program or program_of_here()
+    try:
+        where = Where(chosen.address, chosen.threads)
+        return compare(where, program, chosen.words).returncode
+    except ClusterError as error:
+        print(f"plumb {chosen.command}: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print(f"plumb {chosen.command}: interrupted; ranks that are done are taken over by the "
+              "next run", file=sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""`plumb compare --engine ray` against the same command without: the same bytes, also while workers
+and a node are killed. Ray lives in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rank_dumps import Entry, forward, tensor, write_rank
+from recording import PLUMB
+from test_compare_ranks import all_reduce
+from test_shards import facts, timeless, tree, whole
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / "build" / "cluster" / "bin" / "python"  # tools/bootstrap.sh cluster
+RANKS, CALLS, WRONG = 12, 6000, 7
+WORDS = ["--format", "csv,json", "--fail-on", "wrong"]
+TIME_LIMIT_S = 240
+
+
+def entries(is_wrong: bool) -> list[Entry]:
+    """Enough calls that a worker is seen at work; one of them goes wrong."""
+    calls = [forward(f"Torch.mul.{i}.forward", [tensor(1 + i / CALLS)],
+                     [tensor(3.0 if is_wrong and i == CALLS // 2 else 2 + i / CALLS)])
+             for i in range(CALLS)]
+    return [*calls, all_reduce(0, 1.0, float(RANKS), RANKS)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> tuple[Path, Path]:
+    """Two steps of twelve ranks, which are alike but for one."""
+    folder = tmp_path_factory.mktemp("cluster")
+    good = write_rank(folder / "good", entries(False))
+    wrong = write_rank(folder / "wrong", entries(True))
+    for side in ("target", "golden"):
+        for rank in range(RANKS):
+            source = wrong if side == "target" and rank == WRONG else good
+            shutil.copytree(source, folder / side / f"rank{rank}")
+    return folder / "target", folder / "golden"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of a program that finds Ray and this package."""
+    return os.environ | {"PLUMBLINE_PYTHON": str(PYTHON)} | more
+
+
+def test_same_bytes_as_without_ray(tmp_path, runs):
+    """The program starts Ray by itself, and says nothing of it."""
+    out = tmp_path / "out"
+    expected = whole(out, *runs, *WORDS)
+    assert expected[0] == 1 and b"first wrong call: rank 7 Torch.mul.3000.forward" in expected[1]
+    done = subprocess.run([PLUMB, "compare", *runs, *WORDS, "-o", out, "--engine", "ray",
+                           "--threads", "2"], text=True, capture_output=True, check=False,
+                          env=environment(), timeout=TIME_LIMIT_S)
+    assert facts(out, done) == expected
+    assert not list(out.glob("*.shard"))
+
+
+def test_killed_workers_and_a_lost_node_change_nothing(tmp_path, runs):
+    """Three workers and one of two nodes, each at its work."""
+    out = tmp_path / "out"
+    expected = whole(out, *runs, *WORDS)
+    program, script = shutil.which(PLUMB) or PLUMB, Path(__file__).with_name("cluster_kills.py")
+    done = subprocess.run([PYTHON, script, program, "3", "0.3", f"--output={out}", *WORDS, *runs],
+                          text=True, capture_output=True, check=False, timeout=TIME_LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["killed"], told["lost_node"]) == (3, True)
+    assert (told["status"], timeless(told["stdout"].encode()), tree(out)) == expected
+
+
+def test_what_cannot_be_compared_is_one_line(tmp_path, runs):
+    """From a worker, as from the program itself; and without Ray."""
+    for words, python, status, text in [
+            ([*runs, "--rank", "99"], PYTHON, 3, "no rank of that number"),
+            ([*runs], shutil.which("python3"), 4, "pip install 'plumbline-numerics[cluster]'"),
+            ([*runs, "--shard", "0/2"], PYTHON, 2, "--shard: not with --engine"),
+            ([*runs, "--address", "127.0.0.1:1"], PYTHON, 6, "no Ray cluster answers there"),
+            ([runs[0] / "rank0", runs[1] / "rank0"], PYTHON, 2, "do not hold several ranks")]:
+        done = subprocess.run([PLUMB, "compare", *map(str, words), "-o", tmp_path / "out",
+                               "--engine", "ray"], text=True, capture_output=True, check=False,
+                              env=environment(PLUMBLINE_PYTHON=str(python)), timeout=TIME_LIMIT_S)
+        assert done.returncode == status, done.stderr
+        assert done.stderr.count("\n") == 1 and text in done.stderr, done.stderr
+        assert done.stderr.startswith("plumb compare: ")
