@@ -51,6 +51,7 @@ struct PrecheckArguments {
   PrecheckOptions options;
   // Of the check while a model trains; what is not given comes from the configuration.
   bool is_online = false;
+  bool has_device_type = false;  // it was given: calls run on a device of this machine, too
   std::optional<std::string> nfs_path, host, tls_path;
   std::optional<int> port;
   std::vector<int64_t> rank_list;
@@ -70,16 +71,11 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
     return "--online: takes no recording (the calls come from a training)";
   }
   for (const char* const name : {"--format", "--csv_path", "--retry_skip", "--sorted", "-d"}) {
-    if (arguments.is_online && command.get_option(name)->count() > 0) {
-      return fmt::format("{}: has no effect with --online. Leave it out", name);
+    const bool has_device = std::string_view(name) == "-d" && arguments.has_device_type;
+    if (arguments.is_online && !has_device && command.get_option(name)->count() > 0) {
+      return fmt::format("{}: has no effect with --online{}. Leave it out", name,
+                         std::string_view(name) == "-d" ? " without --device_type" : "");
     }
-  }
-  // Upstream's configuration says it where its command line does not.
-  const bool may_be_online = arguments.is_online || !arguments.options.config_path.empty();
-  if (may_be_online && !has_recording) return {};
-  if (arguments.path.empty() == arguments.api_info.empty()) {
-    return arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
-                                   : "name one recording: DUMP";
   }
   const std::vector<int>& devices = arguments.options.devices;
   if (std::set<int>(devices.begin(), devices.end()).size() != devices.size()) {
@@ -90,6 +86,13 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
         "-d: {} with --device_type cpu (expected 0: the CPU is one device). Leave -d out; -n gives "
         "the number of processes",
         fmt::join(devices, " "));
+  }
+  // Upstream's configuration says it where its command line does not.
+  const bool may_be_online = arguments.is_online || !arguments.options.config_path.empty();
+  if (may_be_online && !has_recording) return {};
+  if (arguments.path.empty() == arguments.api_info.empty()) {
+    return arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
+                                   : "name one recording: DUMP";
   }
   return {};
 }
@@ -186,6 +189,7 @@ Result<int> RunOnlineCommand(PrecheckArguments& arguments) {
   options.check = arguments.options;
   options.check.api_timeout = Milliseconds(arguments.api_timeout);
   options.check.is_stopped = WasInterrupted;
+  options.runs_device = arguments.has_device_type;
   AwaitInterrupts();
   const std::string place = options.receiver.directory.empty()
                                 ? options.receiver.host
@@ -379,6 +383,8 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
         "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    const CLI::Option* const device = command->get_option_no_throw("--device_type");
+    arguments->has_device_type = device != nullptr && device->count() > 0;
     if (const std::string problem = UsageProblemOf(*arguments, *command); !problem.empty()) {
       exit_status = ReportError("precheck", Error(ErrorCode::kInvalidArgument, problem));
       return;

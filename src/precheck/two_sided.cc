@@ -436,6 +436,12 @@ std::string CellText(const TwoSidedRow& row, const Column& column, int precision
   return text;
 }
 
+void AppendDetails(const TwoSidedRow& row, int precision, std::string& out) {
+  std::vector<std::string> cells;
+  for (const Column& column : kColumns) cells.push_back(CellText(row, column, precision));
+  AppendCsvRow(cells, out);
+}
+
 // One direction of a call, put together from its outputs.
 struct Direction {
   bool has_rows = false;
@@ -457,6 +463,18 @@ struct SidedCall {
   Direction forward, backward;
   bool is_topk = false;
 
+  void Add(const OutputName& output, const TwoSidedRow& row) {
+    is_topk = output.api == "topk";
+    (output.is_forward ? forward : backward).Add(row);
+  }
+  // The row of the result file.
+  void AppendTo(std::string& out, std::string_view note = {}) const {
+    std::string message = Message();
+    if (!note.empty()) message += fmt::format("{}{}", message.empty() ? "" : "\n", note);
+    AppendCsvRow(std::vector<std::string>{name, std::string(StatusWord(forward.status())),
+                                          std::string(StatusWord(backward.status())), message},
+                 out);
+  }
   [[nodiscard]] std::string Message() const {
     if (is_topk && forward.status() == CheckStatus::kError) {
       return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look "
@@ -486,9 +504,7 @@ class Comparison {
 
   plumbline::Status JudgeTarget(const std::string& path) {
     PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
-    std::vector<std::string_view> names;
-    for (const Column& column : kColumns) names.push_back(column.name);
-    file.text() += HeaderText(names);
+    file.text() += TwoSidedDetailsHeader();
     PL_TRY(VisitDetails(options_.target_details, kNeeded,
                         [&](DetailsRow& target) -> plumbline::Status {
                           const auto found = golden_.find(target.output.name);
@@ -502,14 +518,11 @@ class Comparison {
 
   plumbline::Status WriteResult(const std::string& path) {
     PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
-    file.text() += HeaderText(kResultColumns);
+    file.text() += TwoSidedResultHeader();
     for (const SidedCall& call : calls_) {
-      const CheckStatus forward = call.forward.status(), backward = call.backward.status();
-      ++result_.counts.forward[Index(forward)];
-      ++result_.counts.backward[Index(backward)];
-      AppendCsvRow(std::vector<std::string>{call.name, std::string(StatusWord(forward)),
-                                            std::string(StatusWord(backward)), call.Message()},
-                   file.text());
+      ++result_.counts.forward[Index(call.forward.status())];
+      ++result_.counts.backward[Index(call.backward.status())];
+      call.AppendTo(file.text());
       PL_TRY(file.Flush());
     }
     return file.Close();
@@ -525,11 +538,7 @@ class Comparison {
 
  private:
   void Add(const TwoSidedRow& row, bool only_target, std::string& out) {
-    std::vector<std::string> cells;
-    for (const Column& column : kColumns) {
-      cells.push_back(CellText(row, column, options_.precision));
-    }
-    AppendCsvRow(cells, out);
+    AppendDetails(row, options_.precision, out);
     ++result_.counts.outputs[Index(row.status)];
     result_.counts.only_target += only_target;
     const bool is_worst =
@@ -542,8 +551,7 @@ class Comparison {
       call.backward.Add(row);
       return;
     }
-    call.is_topk = name->api == "topk";
-    (name->is_forward ? call.forward : call.backward).Add(row);
+    call.Add(*name, row);
   }
 
   SidedCall& CallOf(const std::string& name) {
@@ -601,6 +609,50 @@ TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden)
     JudgeWithoutNumbers(target.output, row);
   }
   return row;
+}
+
+std::string TwoSidedDetailsHeader() {
+  std::vector<std::string_view> names;
+  for (const Column& column : kColumns) names.push_back(column.name);
+  return HeaderText(names);
+}
+
+std::string TwoSidedResultHeader() { return HeaderText(kResultColumns); }
+
+CallRows TwoSidedRowsOf(const CallOutcome& target, const CallOutcome& golden, int precision) {
+  CallRows rows;
+  SidedCall call;
+  call.name = target.name;
+  const auto take = [&](const TwoSidedRow& row) {
+    AppendDetails(row, precision, rows.details);
+    if (const auto name = ParseOutputName(row.name)) call.Add(*name, row);
+  };
+  const auto add = [&](std::string_view direction, const DirectionOutcome& of_target,
+                       const DirectionOutcome& of_golden) {
+    std::unordered_map<std::string_view, GoldenNumbers> numbers;
+    for (const OutputRow& row : of_golden.rows) {
+      numbers.try_emplace(row.name, GoldenNumbers(DetailsRow{row, {}}));
+    }
+    for (const OutputRow& row : of_target.rows) {
+      const auto found = numbers.find(row.name);
+      TwoSidedRow judged = JudgeTwoSided(DetailsRow{row, {}},
+                                         found == numbers.end() ? nullptr : &found->second);
+      const bool is_unjudged = judged.status == CheckStatus::kSkip && of_golden.skip;
+      if (is_unjudged) judged.message += "\nreference: " + of_golden.skip->Text();
+      take(judged);
+    }
+    if (of_target.rows.empty() && of_target.skip) {
+      TwoSidedRow skipped;
+      skipped.name = fmt::format("{}.{}.output.0", target.name, direction);
+      skipped.status = CheckStatus::kSkip;
+      skipped.message = of_target.skip->Text();
+      take(skipped);
+    }
+  };
+  add("forward", target.forward, golden.forward);
+  add("backward", target.backward, golden.backward);
+  call.AppendTo(rows.result, target.note);
+  return rows;
 }
 
 Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options) {

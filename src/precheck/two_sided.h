@@ -74,6 +74,12 @@ struct TwoSidedCounts {
   size_t only_golden = 0;  // outputs without a row on the target
 };
 
+// The rows of one call, of the same inputs on both devices, as the two files have them; `note` ends
+// the message of the result. The headers of the files.
+CallRows TwoSidedRowsOf(const CallOutcome& target, const CallOutcome& golden, int precision);
+std::string TwoSidedDetailsHeader();
+std::string TwoSidedResultHeader();
+
 struct TwoSidedResult {
   TwoSidedCounts counts;
   std::optional<TwoSidedRow> worst;  // of the errors, the one with the largest excess

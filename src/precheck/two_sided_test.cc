@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file/file.h"
@@ -52,6 +53,36 @@ TEST(TwoSided, ErrorsAreDividedByThoseOfTheReference) {
   EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_NE(row.message.find("root mean square error is 4.92 times"), std::string::npos);
   EXPECT_DOUBLE_EQ(row.excess, 4.9152 / 2);
+}
+
+// What is judged call by call has the rows of files that are compared.
+TEST(TwoSided, RowsOfACallAreThoseOfTheFiles) {
+  CallOutcome target, golden;
+  target.name = golden.name = "Torch.sum.0";
+  for (CallOutcome* side : {&target, &golden}) {
+    side->forward.rows = {Row("sum", side == &target ? 1e-3 : 1e-5).output, Row("sum").output};
+    side->forward.rows[1].name = "Torch.sum.0.forward.output.1";
+    side->forward.status = CheckStatus::kPass;
+    side->backward = DirectionOutcome::Skipped({SkipCause::kTimeout, "no answer"});
+  }
+  golden.forward.rows.pop_back();
+  const testing::TestDirectory directory;
+  TwoSidedOptions options;
+  options.output_directory = directory.path();
+  for (const auto& [side, path] : {std::pair(&target, &options.target_details),
+                                   {&golden, &options.golden_details}}) {
+    *path = directory.Path(side == &target ? "target.csv" : "golden.csv");
+    ASSERT_TRUE(WriteFileAtomically(*path,
+                                    HeaderText(DetailsHeader(ResultForm::kPyTorch)) +
+                                        RowsOf(*side, ResultForm::kPyTorch, 14).details,
+                                    false));
+  }
+  const auto compared = CompareTwoSided(options);
+  ASSERT_TRUE(compared) << compared.error().message();
+  EXPECT_EQ(compared->counts.outputs[static_cast<size_t>(CheckStatus::kError)], 1U);
+  const CallRows rows = TwoSidedRowsOf(target, golden, 14);
+  EXPECT_EQ(TwoSidedDetailsHeader() + rows.details, *ReadFile(compared->details_path));
+  EXPECT_EQ(TwoSidedResultHeader() + rows.result, *ReadFile(compared->result_path));
 }
 
 TEST(TwoSided, TheFloorIsThatOfTheDevicesType) {

@@ -130,17 +130,20 @@ class Trainer:
             count -= line == "step\n"
 
 
-def rows_of(output: Path, kind: str = "result", rank: int = 0) -> list[list[str]]:
+def rows_of(output: Path, kind: str = "result", rank: int = 0,
+            name: str = "accuracy_checking") -> list[list[str]]:
     """Rows of a result file without its header."""
-    (path,) = output.glob(f"accuracy_checking_{kind}_*_rank{rank}.csv")
-    assert re.fullmatch(rf"accuracy_checking_{kind}_\d{{14}}_rank{rank}\.csv", path.name)
+    (path,) = output.glob(f"{name}_{kind}_*_rank{rank}.csv")
+    assert re.fullmatch(rf"{name}_{kind}_\d{{14}}_rank{rank}\.csv", path.name)
     with open(path, encoding="utf-8-sig", newline="") as file:
         return list(csv.reader(file))[1:]
 
 
-def calls_of(output: Path, rank: int = 0) -> Counter[tuple[str, str]]:
+def calls_of(output: Path, rank: int = 0,
+             name: str = "accuracy_checking") -> Counter[tuple[str, str]]:
     """How often each call of each step has a row."""
-    return Counter((row[0], row[-1].splitlines()[-1]) for row in rows_of(output, rank=rank)
+    return Counter((row[0], row[-1].splitlines()[-1])
+                   for row in rows_of(output, rank=rank, name=name)
                    if row[0] != "(not checked)")
 
 

@@ -55,7 +55,8 @@ def worst_of(row: list[str]) -> str:
 
 def test_ten_defects_are_found_over_mutual_tls(tmp_path: Path, certificates: Path) -> None:
     assert set(DEFECTS) == set(CALLS)
-    checker = Checker(tmp_path / "out", "--rank_list", "0", "--fail-on", "error", tls=certificates)
+    checker = Checker(tmp_path / "out", "--rank_list", "0", "--fail-on", "error", "--device_type",
+                      "cpu", tls=certificates)
     defects = [{"op": op, "kind": "scale", "value": 1.05} for op in DEFECTS]
     trainer = Trainer(online(tmp_path, checker.port, certificates), 2, "testdev",
                       PLUMBLINE_TEST_DEVICE_DEFECTS=json.dumps(defects))
@@ -67,6 +68,11 @@ def test_ten_defects_are_found_over_mutual_tls(tmp_path: Path, certificates: Pat
     wrong = {row[0].rsplit(".", 1)[0] for row in rows_of(tmp_path / "out")
              if worst_of(row) == "error"}
     assert {op: call in wrong for op, call in DEFECTS.items()} == dict.fromkeys(DEFECTS, True)
+    # A device beside the CPU that checks has no such errors.
+    worse = {row[0].rsplit(".", 1)[0]
+             for row in rows_of(tmp_path / "out", name="api_precision_compare")
+             if worst_of(row) == "error"}
+    assert {op: call in worse for op, call in DEFECTS.items()} == dict.fromkeys(DEFECTS, True)
     assert not list(tmp_path.glob("dumps/**/*"))
     assert not (tmp_path / "out/online_spool").exists()
 
@@ -141,12 +147,16 @@ def test_expired_and_missing_certificates(tmp_path: Path, certificates: Path) ->
 
 def test_killed_server_goes_on(tmp_path: Path, certificates: Path, unchecked: str) -> None:
     port = free_port()
-    first = Checker(tmp_path / "out", port=port, tls=certificates)
+    with_device = ("--device_type", "cpu")
+    first = Checker(tmp_path / "out", *with_device, port=port, tls=certificates)
     trainer = Trainer(online(tmp_path, port, certificates), 3, pause=1.0)
     wait_until(lambda: any("rank 0 step 0" in line for line in first.lines))
     first.kill()
     trainer.wait_for_steps(1)
-    second = Checker(tmp_path / "out", port=port, tls=certificates)
+    other = Checker(tmp_path / "out", port=port, tls=certificates)
+    assert other.end()[0] == 2
+    assert any("was begun with --device_type. Go on" in line for line in other.lines), other.lines
+    second = Checker(tmp_path / "out", *with_device, port=port, tls=certificates)
     assert trainer.end()[0] == unchecked
     status, answer = second.end()
     assert status == 0, answer
@@ -154,6 +164,15 @@ def test_killed_server_goes_on(tmp_path: Path, certificates: Path, unchecked: st
     assert set(calls.values()) == {1}
     assert {step for _, step in calls} == {"step 0", "step 1", "step 2"}
     assert " in 3 steps" in answer
+    # The files of three sides have each call of each step once, too, and nothing that is worse.
+    assert calls_of(tmp_path / "out", name="api_precision_compare") == calls
+    rows = rows_of(tmp_path / "out", name="api_precision_compare")
+    assert {row[1] for row in rows} <= {"pass", "SKIP"}
+    assert sum(row[1] == "pass" for row in rows) >= 3 * (len(DEFECTS) - 1), rows
+    details = rows_of(tmp_path / "out", "details", name="api_precision_compare")
+    assert {row[0] for row in details if row[-3] == "pass"} >= {
+        "Functional.gelu.0.forward.output.0", "Torch.mm.0.backward.output.0"}
+    assert str(tmp_path / "out/api_precision_compare_result_") in answer
 
 
 def test_killed_training_is_told(tmp_path: Path, certificates: Path) -> None:

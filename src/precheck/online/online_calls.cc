@@ -108,6 +108,13 @@ bool HasShapeOf(const CallValue& one, const CallValue& other) {
 
 }  // namespace
 
+// What is judged: what the training got, or what the device of this machine made.
+struct ReturnedSide {
+  const SideValue* forward = nullptr;
+  const SideValue* backward = nullptr;  // null: none
+  std::span<const std::byte> memory;
+};
+
 struct OnlineCalls::Impl {
   std::shared_ptr<const MappedFile> map;
   std::vector<SentCall> calls;
@@ -115,16 +122,22 @@ struct OnlineCalls::Impl {
   std::string note;
 
   [[nodiscard]] std::span<const std::byte> memory() const { return map->bytes(); }
+  bool runs_device = false;
+  std::vector<CallOutcome> own_outcomes;  // of the device here, by call; each is written once, by who judges it
+
   [[nodiscard]] SentReturn ReturnOf(const Entry& entry) const;
-  [[nodiscard]] DirectionOutcome JudgeBackward(const RanCall& ran) const;
+  [[nodiscard]] CallOutcome JudgeSide(const RanCall& ran, const ReturnedSide& side) const;
+  [[nodiscard]] DirectionOutcome JudgeBackward(const RanCall& ran, const ReturnedSide& side) const;
 };
 
-OnlineCalls::OnlineCalls(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+OnlineCalls::OnlineCalls(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OnlineCalls::~OnlineCalls() = default;
 
 Result<std::unique_ptr<OnlineCalls>> OnlineCalls::Open(const online::ReceivedStep& step,
-                                                       const PlanOptions& options) {
+                                                       const PlanOptions& options,
+                                                       bool runs_device) {
   auto impl = std::make_unique<Impl>();
+  impl->runs_device = runs_device;
   PL_TRY_ASSIGN(impl->map, MappedFile::Open(step.path));
   impl->note = fmt::format("step {}", step.step);
   impl->preparation.keep_random = options.keep_random;
@@ -154,6 +167,7 @@ Result<std::unique_ptr<OnlineCalls>> OnlineCalls::Open(const online::ReceivedSte
       call.skip = Skip{SkipCause::kMissingData, "its forward was not sent"};
     }
   }
+  if (runs_device) impl->own_outcomes.resize(impl->calls.size());
   return std::unique_ptr<OnlineCalls>(new OnlineCalls(std::move(impl)));
 }
 
@@ -226,7 +240,7 @@ OrSkip<CallToRun> OnlineCalls::Prepare(size_t index) const {
   CallToRun to_run;
   to_run.call = *std::move(prepared);
   to_run.call.wants_node_gradients = true;
-  to_run.runs_device = false;
+  to_run.runs_device = impl_->runs_device;
   auto returns = std::make_shared<SentReturns>();
   returns->forward = impl_->ReturnOf(*forward);
   if (backward) returns->backward = impl_->ReturnOf(*backward);
@@ -245,18 +259,18 @@ CallOutcome OnlineCalls::Skipped(size_t index, Skip skip) const {
 
 // Gradients are those of the last autograd node on both sides. What was not sent nobody needed in
 // the training.
-DirectionOutcome OnlineCalls::Impl::JudgeBackward(const RanCall& ran) const {
+DirectionOutcome OnlineCalls::Impl::JudgeBackward(const RanCall& ran,
+                                                  const ReturnedSide& side) const {
   const PreparedCall& call = ran.to_run->call;
-  const auto& sent = static_cast<const SentReturns*>(ran.to_run->extra.get())->backward;
   if (call.backward_skip) return DirectionOutcome::Skipped(*call.backward_skip);
-  if (!call.grads || !sent) return {};
+  if (!call.grads || side.backward == nullptr) return {};
   if (!ran.bench->backward) {
     return DirectionOutcome::Skipped({SkipCause::kBackwardSkipped, "no gradient was computed"});
   }
   if (!*ran.bench->backward) return DirectionOutcome::Skipped(ran.bench->backward->error());
-  if (!sent->value) return DirectionOutcome::Skipped(sent->value.error());
+  if (!*side.backward) return DirectionOutcome::Skipped(side.backward->error());
   CallValue bench = **ran.bench->backward;
-  CallValue device = LikeBench(bench, *sent->value);
+  CallValue device = LikeBench(bench, **side.backward);
   auto* const of_bench = bench.As<CallSequence>();
   auto* const of_device = device.As<CallSequence>();
   const Skip other_node{SkipCause::kNoCounterpart,
@@ -287,35 +301,54 @@ DirectionOutcome OnlineCalls::Impl::JudgeBackward(const RanCall& ran) const {
     options.given = {&call, ran.inputs, {&*ran.bench->forward, ran.bench_memory}, {}};
   }
   return GradeDirection(call.name, call.api, Direction::kBackward,
-                        {&bench, ran.bench_memory, &device, memory()}, options);
+                        {&bench, ran.bench_memory, &device, side.memory}, options);
 }
 
-CallOutcome OnlineCalls::Judge(const RanCall& ran) const {
-  if (!ran.bench->forward) return Skipped(ran.index, ran.bench->forward.error());
+CallOutcome OnlineCalls::Impl::JudgeSide(const RanCall& ran, const ReturnedSide& side) const {
   const PreparedCall& call = ran.to_run->call;
-  const auto& sent = *static_cast<const SentReturns*>(ran.to_run->extra.get());
   CallOutcome outcome;
   outcome.name = call.name;
-  outcome.note = impl_->note;
-  if (sent.forward.value) {
-    const CallValue device = Unwrapped(*ran.bench->forward, *sent.forward.value);
+  outcome.note = note;
+  if (*side.forward) {
+    const CallValue device = Unwrapped(*ran.bench->forward, **side.forward);
     GradeOptions options;
     options.given = {&call, ran.inputs, {&*ran.bench->forward, ran.bench_memory},
-                     {&device, impl_->memory()}};
-    outcome.forward = GradeDirection(call.name, call.api, Direction::kForward,
-                                     {&*ran.bench->forward, ran.bench_memory, &device,
-                                      impl_->memory()},
-                                     options);
+                     {&device, side.memory}};
+    outcome.forward = GradeDirection(
+        call.name, call.api, Direction::kForward,
+        {&*ran.bench->forward, ran.bench_memory, &device, side.memory}, options);
     for (OutputRow& row : outcome.forward.rows) {
       if (ran.bench->note.empty()) continue;
       row.message += fmt::format("{}benchmark: {}.", row.message.empty() ? "" : "\n",
                                  ran.bench->note);
     }
   } else {
-    outcome.forward = DirectionOutcome::Skipped(sent.forward.value.error());
+    outcome.forward = DirectionOutcome::Skipped(side.forward->error());
   }
-  outcome.backward = impl_->JudgeBackward(ran);
+  outcome.backward = JudgeBackward(ran, side);
   return outcome;
+}
+
+CallOutcome OnlineCalls::Judge(const RanCall& ran) const {
+  if (ran.device != nullptr) {
+    CallOutcome& own = impl_->own_outcomes[ran.index];
+    if (!ran.device->forward) {
+      own = Skipped(ran.index, OnDevice(ran.device->forward.error()));
+    } else if (ran.bench->forward) {
+      const auto& backward = ran.device->backward;
+      own = impl_->JudgeSide(ran, {&ran.device->forward, backward ? &*backward : nullptr,
+                                   ran.device_memory});
+    }
+  }
+  if (!ran.bench->forward) return Skipped(ran.index, ran.bench->forward.error());
+  const auto& sent = *static_cast<const SentReturns*>(ran.to_run->extra.get());
+  return impl_->JudgeSide(ran, {&sent.forward.value,
+                                sent.backward ? &sent.backward->value : nullptr,
+                                impl_->memory()});
+}
+
+const CallOutcome& OnlineCalls::DeviceOutcome(size_t index) const {
+  return impl_->own_outcomes[index];
 }
 
 }  // namespace plumbline::precheck

@@ -15,12 +15,13 @@
 
 namespace plumbline::precheck {
 
-// Immutable after Open(); thread-safe. The file of its frames must not change meanwhile.
+// Immutable after Open() but for the outcomes of the device; thread-safe. The file of its frames must not change meanwhile.
 class OnlineCalls : public CheckedCalls {
  public:
   // kIo: its frames cannot be read. Of calls that cannot be run the skip is known at once.
+  // `runs_device`: each is also run on the device of this machine (DeviceOutcome()).
   static Result<std::unique_ptr<OnlineCalls>> Open(const online::ReceivedStep& step,
-                                                   const PlanOptions& options);
+                                                   const PlanOptions& options, bool runs_device);
   ~OnlineCalls() override;
 
   [[nodiscard]] size_t size() const;
@@ -33,10 +34,14 @@ class OnlineCalls : public CheckedCalls {
   [[nodiscard]] CallOutcome Skipped(size_t index, Skip skip) const override;
   [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override;
 
+  // What the device of this machine made of the call, judged as what the training got. Of one that
+  // is judged.
+  [[nodiscard]] const CallOutcome& DeviceOutcome(size_t index) const;
+
  private:
   struct Impl;
-  explicit OnlineCalls(std::unique_ptr<const Impl> impl);
-  std::unique_ptr<const Impl> impl_;
+  explicit OnlineCalls(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace plumbline::precheck

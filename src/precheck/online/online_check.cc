@@ -71,8 +71,7 @@ class OnlineCheck {
   plumbline::Status OpenEarlier() {
     PL_TRY_ASSIGN(const std::vector<int32_t> ranks, RankFiles::RanksIn(spool_));
     for (const int32_t rank : ranks) {
-      PL_TRY_ASSIGN(RankFiles files, RankFiles::Open(options_.check.output_dir, spool_, rank,
-                                                     timestamp_, finished_));
+      PL_TRY_ASSIGN(RankFiles files, RankFiles::Open(FilesPlace(), rank, finished_));
       files_.emplace(rank, std::move(files));
     }
     return {};
@@ -83,7 +82,9 @@ class OnlineCheck {
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     PoolOptions pool;
     pool.program.python = check.python;
-    pool.device_type = "cpu";
+    pool.device_type = options_.runs_device ? check.device_type : "cpu";
+    pool.devices = check.devices;
+    pool.device_workers = static_cast<int>(check.devices.size());
     pool.bench_workers =
         std::min(check.bench_workers > 0 ? check.bench_workers : cores, kMostBenchWorkers);
     pool.threads = check.worker_threads;
@@ -113,31 +114,39 @@ class OnlineCheck {
     return {};
   }
 
+  [[nodiscard]] RankFiles::Place FilesPlace() const {
+    return {options_.check.output_dir, spool_, timestamp_, options_.runs_device};
+  }
+
   Result<RankFiles*> FilesOf(int32_t rank) {
     if (const auto known = files_.find(rank); known != files_.end()) return &known->second;
-    PL_TRY_ASSIGN(RankFiles files, RankFiles::Open(options_.check.output_dir, spool_, rank,
-                                                   timestamp_, finished_));
+    PL_TRY_ASSIGN(RankFiles files, RankFiles::Open(FilesPlace(), rank, finished_));
     return &files_.emplace(rank, std::move(files)).first->second;
   }
 
   plumbline::Status JudgeStep(const online::ReceivedStep& step) {
-    std::vector<CallOutcome> outcomes;
+    std::vector<CheckedCall> outcomes;
     {
       PL_TRY_ASSIGN(const std::unique_ptr<OnlineCalls> calls,
-                    OnlineCalls::Open(step, options_.check.plan));
+                    OnlineCalls::Open(step, options_.check.plan, options_.runs_device));
       outcomes.resize(calls->size());
       std::vector<size_t> order = calls->Order();
       std::vector<bool> runs(calls->size());
       for (const size_t index : order) runs[index] = true;
       for (size_t i = 0; i < calls->size(); ++i) {
-        if (!runs[i]) outcomes[i] = calls->Unrunnable(i);
+        if (!runs[i]) outcomes[i].outcome = calls->Unrunnable(i);
+        if (options_.runs_device) outcomes[i].of_device.emplace();
       }
       FlowOptions flow;
       flow.is_stopped = options_.check.is_stopped;
       PL_TRY_ASSIGN(const FlowEnd end,
                     RunCalls(*calls, order, *pool_, flow,
                              [&](size_t index, CallOutcome outcome) -> plumbline::Status {
-                               outcomes[index] = std::move(outcome);
+                               CheckedCall& checked = outcomes[index];
+                               checked.outcome = std::move(outcome);
+                               if (checked.of_device) {
+                                 checked.of_device = calls->DeviceOutcome(index);
+                               }
                                return {};
                              }));
       if (end.was_stopped) return {};  // it is judged again when the run goes on
@@ -149,7 +158,7 @@ class OnlineCheck {
   // Where the disk is full nothing is given up while trainings send: they drop what finds no room,
   // and count it.
   plumbline::Status Write(const online::ReceivedStep& step,
-                          const std::vector<CallOutcome>& outcomes) {
+                          const std::vector<CheckedCall>& outcomes) {
     const JudgedStep judged{step.session, step.step, step.last_sequence};
     const auto begin = std::chrono::steady_clock::now();
     for (;;) {
@@ -171,7 +180,7 @@ class OnlineCheck {
       std::this_thread::sleep_for(kDiskPause);
     }
     report_.problem.clear();
-    for (const CallOutcome& outcome : outcomes) KeepWorst(outcome);
+    for (const CheckedCall& call : outcomes) KeepWorst(call.outcome);
     receiver_->Finished(step);
     return {};
   }
@@ -205,7 +214,7 @@ class OnlineCheck {
       report.counts = files.counts();
       report.steps = files.steps();
       report.result_path = files.result_path();
-      report.details_path = files.details_path();
+      report.sided_path = files.sided_path();
     }
     for (const online::SessionFacts& session : receiver_->Sessions()) {
       RankReport& report = ranks[session.rank];
@@ -302,7 +311,9 @@ std::string OnlineAnswer(const OnlineReport& report) {
     text += fmt::format("; {} records dropped by the training, {} lost here", rank.dropped, rank.lost);
     if (!rank.has_stopped) text += "; it ended without saying stop: what it had left is not known";
     text += '\n';
-    if (!rank.result_path.empty()) text += fmt::format("  {}\n", rank.result_path);
+    for (const std::string& path : {rank.result_path, rank.sided_path}) {
+      if (!path.empty()) text += fmt::format("  {}\n", path);
+    }
   }
   if (!report.absent.empty()) {
     text += fmt::format("never came: rank {}\n", fmt::join(report.absent, ", "));

@@ -1,5 +1,6 @@
 // The machine that checks a training while it runs: takes its calls, runs each again on the CPU in
-// raised precision, judges what the training got, and writes result files for each rank.
+// raised precision, judges what the training got, and writes result files for each rank. Where it
+// has a device, that runs each call too, and the errors of both are compared.
 
 #ifndef PLUMBLINE_PRECHECK_ONLINE_ONLINE_CHECK_H_
 #define PLUMBLINE_PRECHECK_ONLINE_ONLINE_CHECK_H_
@@ -20,8 +21,9 @@ namespace plumbline::precheck {
 struct OnlineOptions {
   online::ReceiverOptions receiver;  // but for the spool, which is in the output directory
   // Of these: output_dir, plan, bench_workers, worker_threads, api_timeout, python, precision,
-  // is_stopped.
+  // is_stopped; with `runs_device` device_type, devices.
   PrecheckOptions check;
+  bool runs_device = false;  // each call also runs on a device here, to be judged against
   std::function<void(int port)> on_listening;              // 0: a shared directory
   std::function<void(const std::string& line)> on_step;    // what became of one step
 };
@@ -34,7 +36,8 @@ struct RankReport {
   uint64_t dropped = 0;  // records that the training did not send
   uint64_t lost = 0;     // that came and could not be kept
   bool has_stopped = true;
-  std::string result_path, details_path;
+  std::string result_path;
+  std::string sided_path;  // against the device of this machine; empty without one
 };
 
 struct OnlineReport {

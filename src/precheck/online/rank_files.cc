@@ -10,6 +10,7 @@
 #include "base/text/text_parts.h"
 #include "precheck/precheck_report.h"
 #include "precheck/result_rows.h"
+#include "precheck/two_sided.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -20,10 +21,8 @@ std::string LedgerPath(const std::string& spool, int32_t rank) {
   return JoinPath(spool, fmt::format("{}{}{}", kLedgerStart, rank, kLedgerEnd));
 }
 
-std::string HeaderOf(bool is_result) {
-  return HeaderText(is_result ? ResultHeader(ResultForm::kPyTorch)
-                              : DetailsHeader(ResultForm::kPyTorch));
-}
+constexpr size_t kFiles = 2, kFilesWithDevice = 4;
+constexpr std::string_view kWithDevice = " device";  // behind the time in the ledger
 
 // The numbers of "begin 1 2 3 4 5".
 std::optional<std::vector<uint64_t>> NumbersOf(std::string_view words, size_t count) {
@@ -56,28 +55,28 @@ Result<std::vector<int32_t>> RankFiles::RanksIn(const std::string& spool) {
   return ranks;
 }
 
-// "files <time>", then for each step "begin <session> <step> <sequence> <details> <result>" and,
-// behind its rows, "end <details> <result> <counts>".
-plumbline::Status RankFiles::ReadLedger(const std::string& text,
+// "files <time>[ device]", then for each step "begin <session> <step> <sequence> <size of each
+// file>" and, behind its rows, "end <size of each file> <counts>".
+plumbline::Status RankFiles::ReadLedger(std::string_view text,
                                         std::map<uint64_t, uint64_t>& finished,
-                                        std::string& timestamp) {
-  constexpr std::string_view kFiles = "files ", kBegin = "begin", kEnd = "end";
+                                        std::string& heading) {
+  constexpr std::string_view kHeading = "files ", kBegin = "begin", kEnd = "end";
+  constexpr size_t kOfStep = 3;
   std::vector<uint64_t> begun;
-  std::string_view rest = text;
-  for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end + 1);
+  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
     ledger_size_ += end + 1;
-    if (line.starts_with(kFiles)) {
-      timestamp = line.substr(kFiles.size());
+    if (line.starts_with(kHeading)) {
+      heading = line.substr(kHeading.size());
     } else if (line.starts_with(kBegin)) {
-      if (const auto numbers = NumbersOf(line.substr(kBegin.size()), 5)) begun = *numbers;
+      const auto numbers = NumbersOf(line.substr(kBegin.size()), kOfStep + files_.size());
+      if (numbers) begun = *numbers;
     } else if (line.starts_with(kEnd) && !begun.empty()) {
-      const auto numbers = NumbersOf(line.substr(kEnd.size()), 2 + counts_.size());
+      const auto numbers = NumbersOf(line.substr(kEnd.size()), files_.size() + counts_.size());
       if (!numbers) continue;
-      details_size_ = (*numbers)[0];
-      result_size_ = (*numbers)[1];
-      for (size_t i = 0; i < counts_.size(); ++i) counts_[i] = (*numbers)[2 + i];
+      for (size_t i = 0; i < files_.size(); ++i) files_[i].size = (*numbers)[i];
+      for (size_t i = 0; i < counts_.size(); ++i) counts_[i] = (*numbers)[files_.size() + i];
       uint64_t& last = finished[begun[0]];
       last = std::max(last, begun[2]);
       begun.clear();
@@ -87,91 +86,111 @@ plumbline::Status RankFiles::ReadLedger(const std::string& text,
   return {};
 }
 
-plumbline::Status RankFiles::OpenFile(const std::string& path, bool is_result, uint64_t size,
-                                      File& file) {
-  const bool is_new = size == 0;
-  if (!is_new) {
+plumbline::Status RankFiles::OpenFile(const std::string& path, Kind kind) {
+  Grown& grown = files_[kind];
+  if (grown.size > 0) {
     PL_TRY_ASSIGN(const uint64_t there, FileSize(path));
-    if (there < size) {
+    if (there < grown.size) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{}: is shorter than what was written to it (expected {} bytes, got "
                                "{}). Name another output directory",
-                               path, size, there));
+                               path, grown.size, there));
     }
     PL_TRY_ASSIGN(File cut, File::OpenUpdate(path));
-    PL_TRY(cut.Resize(size));
-  }
-  if (is_new) {
+    PL_TRY(cut.Resize(grown.size));
+  } else {
+    const std::string header = kind == kDetails  ? HeaderText(DetailsHeader(ResultForm::kPyTorch))
+                               : kind == kResult ? HeaderText(ResultHeader(ResultForm::kPyTorch))
+                               : kind == kSidedDetails ? TwoSidedDetailsHeader()
+                                                       : TwoSidedResultHeader();
     PL_TRY_ASSIGN(File made, File::Create(path));
-    PL_TRY(made.Write(HeaderOf(is_result)));
-    (is_result ? result_size_ : details_size_) = HeaderOf(is_result).size();
+    PL_TRY(made.Write(header));
+    grown.size = header.size();
   }
-  PL_TRY_ASSIGN(file, File::OpenAppend(path));
+  PL_TRY_ASSIGN(grown.file, File::OpenAppend(path));
   return {};
 }
 
-Result<RankFiles> RankFiles::Open(const std::string& directory, const std::string& spool,
-                                  int32_t rank, std::string_view timestamp,
+Result<RankFiles> RankFiles::Open(const Place& place, int32_t rank,
                                   std::map<uint64_t, uint64_t>& finished) {
   RankFiles files;
-  const std::string ledger = LedgerPath(spool, rank);
-  std::string stamp(timestamp), earlier;
+  files.files_.resize(place.has_device ? kFilesWithDevice : kFiles);
+  const std::string ledger = LedgerPath(place.spool, rank);
+  const std::string wanted = place.timestamp + std::string(place.has_device ? kWithDevice : "");
+  std::string stamp = place.timestamp, earlier;
   if (KindOf(ledger) == PathKind::kFile) {
     PL_TRY_ASSIGN(const std::string text, ReadFile(ledger));
     PL_TRY(files.ReadLedger(text, finished, earlier));
-    if (!earlier.empty()) stamp = earlier;
+    if (!earlier.empty() && earlier.ends_with(kWithDevice) != place.has_device) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: was begun {} --device_type. Go on with the same command, or "
+                               "name another output directory",
+                               place.directory, place.has_device ? "without" : "with"));
+    }
+    if (!earlier.empty()) stamp = earlier.substr(0, earlier.find(' '));
     PL_TRY_ASSIGN(File cut, File::OpenUpdate(ledger));
     PL_TRY(cut.Resize(files.ledger_size_));
   }
   PL_TRY_ASSIGN(files.ledger_, File::OpenAppend(ledger));
   if (earlier.empty()) {
-    const std::string line = fmt::format("files {}\n", stamp);
+    const std::string line = fmt::format("files {}\n", wanted);
     PL_TRY(files.ledger_.Write(line));
     files.ledger_size_ = line.size();
   }
-  const auto path = [&](std::string_view kind) {
-    return JoinPath(directory, fmt::format("accuracy_checking_{}_{}_rank{}.csv", kind, stamp, rank));
+  const auto open = [&](Kind kind, std::string_view name) {
+    return files.OpenFile(
+        JoinPath(place.directory, fmt::format("{}_{}_rank{}.csv", name, stamp, rank)), kind);
   };
-  PL_TRY(files.OpenFile(path("details"), false, files.details_size_, files.details_));
-  PL_TRY(files.OpenFile(path("result"), true, files.result_size_, files.result_));
+  PL_TRY(open(kDetails, "accuracy_checking_details"));
+  PL_TRY(open(kResult, "accuracy_checking_result"));
+  if (!place.has_device) return files;
+  PL_TRY(open(kSidedDetails, "api_precision_compare_details"));
+  PL_TRY(open(kSidedResult, "api_precision_compare_result"));
   return files;
 }
 
-plumbline::Status RankFiles::Append(const JudgedStep& step,
-                                    const std::vector<CallOutcome>& outcomes, int precision) {
-  std::string details, result;
+plumbline::Status RankFiles::Append(const JudgedStep& step, const std::vector<CheckedCall>& calls,
+                                    int precision) {
+  std::vector<std::string> texts(files_.size());
   Counts counts = counts_;
-  for (const CallOutcome& outcome : outcomes) {
+  for (const CheckedCall& call : calls) {
+    const CallOutcome& outcome = call.outcome;
     const CallRows rows = RowsOf(outcome, ResultForm::kPyTorch, precision);
-    details += rows.details;
-    result += rows.result;
+    texts[kDetails] += rows.details;
+    texts[kResult] += rows.result;
     ++counts[static_cast<size_t>(CallStatus(outcome.forward.status, outcome.backward.status))];
+    if (!call.of_device) continue;
+    const CallRows sided = TwoSidedRowsOf(outcome, *call.of_device, precision);
+    texts[kSidedDetails] += sided.details;
+    texts[kSidedResult] += sided.result;
   }
-  const std::string begin =
-      fmt::format("begin {} {} {} {} {}\n", step.session, step.step, step.last_sequence,
-                  details_size_, result_size_);
-  const auto write = [&]() -> plumbline::Status {
-    PL_TRY(ledger_.Write(begin));
-    PL_TRY(details_.Write(details));
-    PL_TRY(result_.Write(result));
-    const std::string end =
-        fmt::format("end {} {} {} {} {} {} {}\n", details_size_ + details.size(),
-                    result_size_ + result.size(), counts[0], counts[1], counts[2], counts[3],
-                    counts[4]);
-    PL_TRY(ledger_.Write(end));
-    ledger_size_ += begin.size() + end.size();
-    return {};
-  };
-  if (plumbline::Status written = write(); !written) {
+  if (plumbline::Status written = Write(step, texts, counts); !written) {
     (void)ledger_.Resize(ledger_size_);
-    (void)details_.Resize(details_size_);
-    (void)result_.Resize(result_size_);
+    for (Grown& grown : files_) (void)grown.file.Resize(grown.size);
     return written;
   }
-  details_size_ += details.size();
-  result_size_ += result.size();
+  for (size_t i = 0; i < texts.size(); ++i) files_[i].size += texts[i].size();
   counts_ = counts;
   ++steps_;
+  return {};
+}
+
+plumbline::Status RankFiles::Write(const JudgedStep& step, const std::vector<std::string>& texts,
+                                   const Counts& counts) {
+  std::string begin =
+      fmt::format("begin {} {} {}", step.session, step.step, step.last_sequence);
+  std::string end = "end";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    begin += fmt::format(" {}", files_[i].size);
+    end += fmt::format(" {}", files_[i].size + texts[i].size());
+  }
+  begin += '\n';
+  for (const uint64_t count : counts) end += fmt::format(" {}", count);
+  end += '\n';
+  PL_TRY(ledger_.Write(begin));
+  for (size_t i = 0; i < texts.size(); ++i) PL_TRY(files_[i].file.Write(texts[i]));
+  PL_TRY(ledger_.Write(end));
+  ledger_size_ += begin.size() + end.size();
   return {};
 }
 
@@ -179,12 +198,11 @@ plumbline::Status RankFiles::AppendRemark(std::string_view name, std::string_vie
   std::string row;
   const std::string skip(StatusWord(CheckStatus::kSkip));
   AppendCsvRow(std::vector<std::string>{std::string(name), skip, skip, std::string(message)}, row);
-  return result_.Write(row);
+  return files_[kResult].file.Write(row);
 }
 
 plumbline::Status RankFiles::Finish() {
-  PL_TRY(details_.Sync());
-  PL_TRY(result_.Sync());
+  for (Grown& grown : files_) PL_TRY(grown.file.Sync());
   const std::string ledger = ledger_.path();
   PL_TRY(ledger_.Close());
   return RemoveFile(ledger);
