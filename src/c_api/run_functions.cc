@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -107,7 +108,10 @@ using plumbline::c_api::Need;
 
 // Calls are taken apart when they are asked for, and stay as long as the handle. Thread-safe.
 struct plumb_run {
-  explicit plumb_run(Run opened) : run(std::move(opened)) {}
+  explicit plumb_run(Run opened) : run(std::move(opened)) {
+    const auto& calls = run.calls();
+    for (size_t i = 0; i < calls.size(); ++i) numbers.emplace(calls[i].name, i);
+  }
 
   Result<const CallFacts*> FactsOf(uint64_t call) const {
     const auto& calls = run.calls();
@@ -120,6 +124,7 @@ struct plumb_run {
   }
 
   const Run run;
+  std::unordered_map<std::string_view, uint64_t> numbers;  // by the names in `run`
 
  private:
   Result<std::unique_ptr<CallFacts>> Expanded(const plumbline::Call& call) const {
@@ -213,10 +218,9 @@ int32_t plumb_run_find(const plumb_run* run, const char* name, uint64_t* call,
     PL_TRY(Need(run, "run"));
     PL_TRY(Need(name, "name"));
     PL_TRY(Need(call, "call"));
-    const auto& calls = run->run.calls();
-    for (size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].name != name) continue;
-      *call = i;
+    const auto found = run->numbers.find(name);
+    if (found != run->numbers.end()) {
+      *call = found->second;
       return {};
     }
     return Error(ErrorCode::kNotFound,

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <thread>
+#include <vector>
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
@@ -117,6 +119,27 @@ TEST_F(EngineRecorderTest, CallsThatOverlapAreApart) {
   recorder->Finish();
   const std::string dump = File("step0/rank0/dump.json");
   EXPECT_NE(dump.find("relu.0.forward\": {\n   \"input_args\": [\n"), std::string::npos) << dump;
+}
+
+TEST_F(EngineRecorderTest, ThreadsTellOfTheirCallsAtOnce) {
+  const auto recorder = Create();
+  EXPECT_EQ(recorder->BeginStep(), true);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&recorder] {
+      for (int call = 0; call < 25; ++call) Tell(*recorder, "Functional.relu");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  recorder->Finish();
+  const std::string dump = File("step0/rank0/dump.json");
+  EXPECT_NE(dump.find("\"Functional.relu.99.forward\""), std::string::npos);
+  size_t means = 0;
+  for (size_t at = dump.find("\"Mean\": 3.5"); at != std::string::npos;
+       at = dump.find("\"Mean\": 3.5", at + 1)) {
+    ++means;
+  }
+  EXPECT_EQ(means, 200U);
 }
 
 TEST_F(EngineRecorderTest, ACallBehindTheEndOfItsStepIsCountedAsLost) {
