@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
@@ -322,10 +325,14 @@ bool IsOfUnwritten(WalkState& state, ComparedRow& row, bool is_known) {
     return false;
   }
   const auto is_met = [&](const Item& golden) { return state.known.Has(golden); };
-  if (!IsUnwritten(state.comparison, row, is_known, is_met)) {
+  const std::string form =
+      fmt::format("{} {}", row.golden->dtype.value_or(""), row.golden->shape_text.value_or(""));
+  const bool is_of_known_form = state.unwritten_forms.contains(form);
+  if (!IsUnwritten(state.comparison, row, is_known, is_of_known_form, is_met)) {
     ++state.unwritten_searches;
     return false;
   }
+  state.unwritten_forms.insert(form);
   row.verdict = Verdict::kNotComparable;
   row.reason = kOverwritten;
   return true;

@@ -697,6 +697,83 @@ TEST_F(FilledInPartsTest, NorByWhatACallReturnedBefore) {
   EXPECT_EQ(Named(), "Tensor.narrow.0.forward");
 }
 
+// A buffer that nobody wrote, into parts of which calls that nobody recorded copy: DeepSpeed's.
+class BucketTest : public OverwrittenTest {
+ protected:
+  static std::string Sized(double size, const std::string& shape) {
+    return TensorJson(size, -size, size, shape);
+  }
+  // `narrow` number `n` of the buffer: what else is in it differs in any case.
+  void Narrow(int n, int begin, int length, double of_target, double of_golden) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const bool is_target = side == &target_;
+      const double rest = (is_target ? 1e3 : 1e6) + n;
+      side->Add(fmt::format("Tensor.narrow.{}.forward", n),
+                fmt::format("{},{},{},{}", Sized(rest, "[16]"), ScalarJson("int", "0"),
+                            ScalarJson("int", std::to_string(begin)),
+                            ScalarJson("int", std::to_string(length))),
+                Sized(is_target ? of_target : of_golden, fmt::format("[{}]", length)));
+    }
+  }
+  void Read(const std::string& name, const std::string& shape, double of_target, double of_golden) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      side->Add(name, Sized(side == &target_ ? of_target : of_golden, shape), Sized(1, "[8]"));
+    }
+  }
+  // Two places before they are filled.
+  void Fill() {
+    Narrow(0, 0, 4, 11, 12);
+    Narrow(1, 4, 4, 13, 14);
+  }
+};
+
+TEST_F(BucketTest, PlacesThatAgreeWhenTheyAreTakenTogether) {
+  Fill();
+  Narrow(2, 0, 8, 3, 3);
+  Read("Torch.sum.0.forward", "[8]", 3, 3);
+  ExpectOverwritten();
+}
+
+TEST_F(BucketTest, AWrongPlaceIsNamed) {
+  Fill();
+  Narrow(2, 0, 8, 5, 3);
+  Read("Torch.sum.0.forward", "[8]", 5, 3);
+  EXPECT_EQ(Named(), "Tensor.narrow.0.forward");
+}
+
+TEST_F(BucketTest, OfTwoPlacesTheWrongOneIsNamed) {
+  Fill();
+  Narrow(2, 0, 4, 3, 3);
+  Narrow(3, 4, 4, 5, 2);
+  Read("Torch.sum.0.forward", "[4]", 5, 2);
+  EXPECT_EQ(Named(), "Tensor.narrow.1.forward");
+}
+
+TEST_F(BucketTest, WhatIsReadBeforeItIsFilledIsNamed) {
+  Fill();
+  Read("Torch.sum.0.forward", "[4]", 11, 12);
+  Narrow(2, 0, 8, 3, 3);
+  EXPECT_EQ(Named(), "Tensor.narrow.0.forward");
+}
+
+TEST_F(BucketTest, NothingIsExcusedByAPlaceBeside) {
+  Fill();
+  Narrow(2, 0, 4, 3, 3);
+  EXPECT_EQ(Named(), "Tensor.narrow.1.forward");
+}
+
+TEST_F(BucketTest, APlaceThatIsReadByItsForm) {
+  Narrow(0, 0, 4, 11, 12);
+  Read("Torch.sum.0.forward", "[4]", 3, 3);
+  ExpectOverwritten();
+}
+
+TEST_F(BucketTest, APlaceThatIsReadAndWrongIsNamed) {
+  Narrow(0, 0, 4, 11, 12);
+  Read("Torch.sum.0.forward", "[4]", 5, 3);
+  EXPECT_EQ(Named(), "Tensor.narrow.0.forward");
+}
+
 // Only where the memory of both sides is written over.
 TEST_F(OverwrittenTest, AnotherResultIsNamedNevertheless) {
   int side_number = 1;

@@ -519,11 +519,63 @@ class Memory {
   Memory(const Comparison& comparison, const ComparedRow& row)
       : comparison_(comparison), whole_(row) {
     Add(row);
-    for (const ComparedRow& each : measure::RowsOf(comparison, comparison.calls[row.call])) {
+    place_ = PlaceOf(row.call);
+    Follow(row.call);
+  }
+
+  // Whether what the call of `row` returns of the memory agrees.
+  [[nodiscard]] bool IsViewGood() const { return place_ && ReturnsWhatAgrees(whole_.call); }
+
+  // Adds what call number `call` views of the memory, or, of the place of a `narrow`, of views.
+  void Follow(uint32_t call) {
+    if (!comparison_.calls[call].paired() || (call != whole_.call && !place_)) return;
+    const auto rows = measure::RowsOf(comparison_, comparison_.calls[call]);
+    const bool is_view = std::ranges::any_of(rows, [&](const ComparedRow& each) {
+      return IsViewed(comparison_, each) && IsHeld(each);
+    });
+    if (!is_view && call != whole_.call) return;
+    for (const ComparedRow& each : rows) {
       if (measure::IsInput(each) || !measure::HasTensors(each) || Agrees(each)) continue;
       Add(each);
-      parts_.push_back(&each);
+      views_.push_back(&each);
+      if (call == whole_.call) parts_.push_back(&each);
     }
+  }
+
+  // Whether a later `narrow` of the memory takes the place that the first one takes, or one around
+  // it, and returns what agrees: it was written in between, or is nothing but right.
+  [[nodiscard]] bool IsPlaceGoodIn(uint32_t call,
+                                   const std::function<bool(const Item&)>& is_known) const {
+    const std::optional<Place> later = place_ && call != whole_.call ? PlaceOf(call) : std::nullopt;
+    if (!later || later->dimension != place_->dimension || later->begin > place_->begin ||
+        later->end < place_->end) {
+      return false;
+    }
+    const auto rows = measure::RowsOf(comparison_, comparison_.calls[call]);
+    const bool is_of_memory = std::ranges::any_of(rows, [&](const ComparedRow& each) {
+      if (!IsViewed(comparison_, each) || !IsOfForm(*each.target, *whole_.target)) return false;
+      const std::optional<ContentKey> key = KeyOf(*each.golden);
+      return key && !made_.contains(*key) && !is_known(*each.golden);
+    });
+    return is_of_memory && ReturnsWhatAgrees(call);
+  }
+
+  // Whether `row` reads a tensor of the form of the place of a `narrow`, or of a view of that, which
+  // agrees and which no recorded call computed.
+  bool IsPartGoodIn(const ComparedRow& row, const std::function<bool(const Item&)>& is_known) {
+    if (!place_ || row.call == whole_.call || !measure::HasTensors(row)) return false;
+    if (!comparison_.calls[row.call].paired()) return false;
+    const bool is_of_part = std::ranges::any_of(views_, [&](const ComparedRow* each) {
+      return IsOfForm(*row.target, *each->target) && IsOfForm(*row.golden, *each->golden);
+    });
+    const std::optional<ContentKey> key = is_of_part ? KeyOf(*row.golden) : std::nullopt;
+    if (!key) return false;
+    if (!measure::IsInput(row)) {
+      const std::string_view api = measure::ApiOfCall(comparison_.calls[row.call].target_name);
+      if (!IsAmong(kViews, api)) computed_.insert(*key);
+      return false;
+    }
+    return !computed_.contains(*key) && !is_known(*row.golden) && Agrees(row);
   }
 
   // Whether a call but views and writes reads what is in the memory. Another value on one side is
@@ -567,6 +619,45 @@ class Memory {
   struct Contents {
     std::optional<ContentKey> target, golden;
   };
+  // What a `narrow` takes, the same on both sides.
+  struct Place {
+    double dimension = 0, begin = 0, end = 0;
+  };
+
+  [[nodiscard]] std::optional<Place> PlaceOf(uint32_t call) const {
+    const ComparedCall& narrow = comparison_.calls[call];
+    if (!narrow.paired() || KindOfCall(narrow.target_name) != CallKind::kForward ||
+        measure::ApiOfCall(narrow.target_name) != "narrow") {
+      return std::nullopt;
+    }
+    std::array<std::optional<double>, 4> numbers;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, narrow)) {
+      if (!row.target || !row.golden || !measure::IsInput(row)) continue;
+      const std::string_view own = measure::ShortName(*row.target, narrow.target_name);
+      for (size_t i = 1; i < numbers.size(); ++i) {
+        if (own != fmt::format("input.{}", i)) continue;
+        numbers[i] = NumberOf(row.target->statistics[0]);
+        if (numbers[i] != NumberOf(row.golden->statistics[0])) return std::nullopt;
+      }
+    }
+    if (!numbers[1] || !numbers[2] || !numbers[3] || *numbers[2] < 0) return std::nullopt;
+    return Place{*numbers[1], *numbers[2], *numbers[2] + *numbers[3]};
+  }
+  [[nodiscard]] bool ReturnsWhatAgrees(uint32_t call) const {
+    bool returns = false;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
+      if (measure::IsInput(row) || !measure::HasTensors(row)) continue;
+      if (!Agrees(row)) return false;
+      returns = true;
+    }
+    return returns;
+  }
+  [[nodiscard]] bool IsHeld(const ComparedRow& row) const {
+    return row.target && row.golden &&
+           std::ranges::any_of(contents_, [&](const Contents& each) {
+             return Holds(*row.target, each.target) && Holds(*row.golden, each.golden);
+           });
+  }
 
   void Add(const ComparedRow& row) {
     contents_.push_back({KeyOf(*row.target), KeyOf(*row.golden)});
@@ -613,7 +704,10 @@ class Memory {
 
   const Comparison& comparison_;
   const ComparedRow& whole_;
+  std::optional<Place> place_;             // that the call of `whole_` takes
+  std::unordered_set<ContentKey, ContentKeyHash> computed_;  // golden's, of the form of a part
   std::vector<const ComparedRow*> parts_;  // what is viewed of it
+  std::vector<const ComparedRow*> views_;  // and what is viewed of that
   std::vector<Contents> contents_;
   std::unordered_set<ContentKey, ContentKeyHash> made_;  // golden's, by calls
 };
@@ -636,11 +730,12 @@ bool IsViewedOrWritten(const Comparison& comparison, const ComparedRow& row) {
 }
 
 bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_of_unwritten,
+                 bool is_of_known_form,
                  const std::function<bool(const Item& golden)>& is_known) {
   constexpr size_t kMostCalls = 256;
   if (!IsViewedOrWritten(comparison, row)) return false;
   Memory memory(comparison, row);
-  bool is_told = is_of_unwritten;
+  bool is_told = is_of_unwritten || (is_of_known_form && memory.IsViewGood());
   const size_t end = std::min(comparison.calls.size(), size_t{row.call} + 1 + kMostCalls);
   for (size_t i = row.call; i < end; ++i) {
     const auto rows = measure::RowsOf(comparison, comparison.calls[i]);
@@ -651,6 +746,11 @@ bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_o
     for (const ComparedRow& each : rows) {
       is_told = is_told || memory.IsToldBy(each, is_received, is_known);
     }
+    is_told = is_told || memory.IsPlaceGoodIn(static_cast<uint32_t>(i), is_known);
+    for (const ComparedRow& each : rows) {
+      is_told = memory.IsPartGoodIn(each, is_known) || is_told;
+    }
+    if (i != row.call) memory.Follow(static_cast<uint32_t>(i));
     if (is_told && !is_of_unwritten) return true;
   }
   return is_told;

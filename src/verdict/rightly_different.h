@@ -74,8 +74,14 @@ bool IsOverwritten(const ComparedRow& row, std::string_view name,
 //   before), or is what a write in place returned;
 // - or what is written into it differs: then that is judged;
 // - or a communication that receives into it, or a part of it, holds a tensor of the type and shape
-//   of the memory or of what is viewed, which agrees: FSDP gathers into memory that nobody wrote.
+//   of the memory or of what is viewed, which agrees: FSDP gathers into memory that nobody wrote;
+// - or the view is a `narrow`, DeepSpeed's of its buckets, and a later one of memory of this type and
+//   shape takes this place, or one around it, which agrees; or one of these calls reads a tensor of
+//   the type and shape of the place, or of a view of it, that agrees and that no call computed; or
+//   the place agrees, and memory of this type and shape was told to be such before:
+//   `is_of_known_form`.
 bool IsUnwritten(const Comparison& comparison, const ComparedRow& row, bool is_of_unwritten,
+                 bool is_of_known_form,
                  const std::function<bool(const Item& golden)>& is_known);
 
 // Whether one of the next 16 calls is communication that receives a tensor.

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "measure/standards.h"
@@ -92,6 +94,7 @@ struct WalkState {
   std::map<Shape, std::vector<uint32_t>> trained;
   // Rows of results that differ rightly, or follow (rightly_different.h).
   std::vector<uint32_t> flips;
+  std::set<std::string> unwritten_forms;  // types and shapes of memory that nobody wrote
   size_t unwritten_searches = 0;  // in vain (rightly_different.h)
   bool has_gradients = false;     // a backward call was met
   bool has_parts = false;  // calls that saw other parts of the batch: gradients are other sums
