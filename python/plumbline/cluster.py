@@ -8,6 +8,7 @@ merge` makes of all parts what one run without Ray gives. Ray is imported when t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import importlib.util
 import json
@@ -31,7 +32,7 @@ RETRIES = 20
 # Parts per CPU: small enough that the last ones end together, large enough that starting a program
 # for each is no cost.
 PARTS_PER_CPU = 8
-LEAST_PARTS, MOST_PARTS = 64, 4096
+LEAST_PARTS, MOST_PARTS = 16, 4096
 # Kept of what a local cluster could take of the memory: parts are small.
 OBJECT_STORE_BYTES = 80 << 20
 NEEDS_RAY = ("--engine ray needs Ray in {python}. Install it with: "
@@ -378,8 +379,10 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     program = chosen.program or program_of_here()
     try:
-        where = Where(chosen.address, chosen.threads)
-        return compare(where, program, chosen.words).returncode
+        # Ray prints there what it does about workers that died; the answer goes to the descriptor.
+        with open(os.devnull, "w") as nobody, contextlib.redirect_stdout(nobody):
+            where = Where(chosen.address, chosen.threads)
+            return compare(where, program, chosen.words).returncode
     except ClusterError as error:
         print(f"plumb {chosen.command}: {error}", file=sys.stderr)
         return error.status

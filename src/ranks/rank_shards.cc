@@ -443,7 +443,7 @@ Result<ShardSet> ReadShards(const std::vector<std::string>& paths) {
     set.header.stamp = std::max(set.header.stamp, shard.header.stamp);
     PL_TRY(PutRanks(shard, is_there, set.report));
   }
-  if (std::ranges::find(is_there, false) != is_there.end()) {
+  if (std::find(is_there.begin(), is_there.end(), false) != is_there.end()) {
     return Damaged(set.path, "and its shards do not have all ranks between them");
   }
   return set;

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from rank_dumps import forward, number, tensor, write_step
 from recording import PLUMB
 from test_compare_ranks import make_step
@@ -239,6 +240,62 @@ def test_second_place_of_the_command_is_refused(tmp_path, runs):
     done = subprocess.run([PLUMB, "merge", out / "compare_ranks_0_of_1.shard"], text=True,
                           capture_output=True, check=False, cwd=tmp_path)
     assert done.returncode == 2 and "Run plumb merge there" in line_of(done)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
+# What srun does with a script that does not ask for nodes.
+SRUN = """#!/bin/sh
+shift
+for SLURM_PROCID in $(seq 0 $((SLURM_NTASKS - 1))); do export SLURM_PROCID; "$@" || exit 1; done
+"""
+
+
+def test_example_for_slurm(tmp_path, runs):
+    """The script itself, where the tasks run one after the other."""
+    out = tmp_path / "out"
+    words = ["--format", "csv", "--fail-on", "wrong"]
+    expected = whole(out, *runs, *words)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "srun").write_text(SRUN)
+    (programs / "srun").chmod(0o755)
+    (programs / "plumb").symlink_to(shutil.which(PLUMB) or PLUMB)
+    done = subprocess.run(["bash", EXAMPLES / "compare.sbatch", *runs, out, *words], text=True,
+                          capture_output=True, check=False, env=os.environ | {
+                              "PATH": f"{programs}:{os.environ['PATH']}", "SLURM_NTASKS": "3"})
+    merged = done.stdout[done.stdout.index("first wrong call"):]
+    assert (done.returncode, timeless(merged.encode()), tree(out)) == expected
+
+
+def container(name: str) -> dict[str, Any]:
+    """The only one of a manifest."""
+    spec = yaml.safe_load((EXAMPLES / name).read_text())["spec"]
+    (found,) = spec["template"]["spec"]["containers"]
+    return {"parts": spec.get("completions")} | found
+
+
+def test_examples_for_kubernetes(tmp_path, runs):
+    """Their commands, for each index of the job."""
+    assert runs[0].parent == tmp_path
+    runs[0].rename(tmp_path / "new")
+    runs[1].rename(tmp_path / "good")
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        assert command[0] == "plumb"
+        return subprocess.run([PLUMB, *command[1:]], text=True, capture_output=True, check=False,
+                              cwd=tmp_path)
+
+    job, merge = container("compare-job.yaml"), container("merge-job.yaml")
+    assert job["workingDir"] == merge["workingDir"]
+    words = job["command"]
+    part = words.index("--shard")
+    alone = run(words[:part])
+    expected = facts(tmp_path / "result", alone)
+    shutil.rmtree(tmp_path / "result")
+    for index in range(job["parts"]):
+        done = run([word.replace("$(JOB_COMPLETION_INDEX)", str(index)) for word in words])
+        assert done.returncode == 0, done.stderr
+    assert facts(tmp_path / "result", run(merge["command"])) == expected
 
 
 def typed(line: str) -> dict[str, Any]:
