@@ -54,7 +54,7 @@ for python in ${PYTHONS:-python3}; do
 done
 say 'source archives and the alias'
 "$tools/bin/python" -m build -q --no-isolation --sdist -o "$out" .
-"$tools/bin/python" -m build -q --no-isolation -o "$out" python/msprobe_alias
+"$tools/bin/python" -m build -q --no-isolation --wheel -o "$out" python/msprobe_alias  # its version stands in the checkout
 "$tools/bin/python" tools/release_sbom.py "$prefix" >"$out/plumbline.cdx.json"
 "$tools/bin/twine" check --strict "$out"/*.whl "$out"/*.tar.gz
 for wheel in "$out"/plumbline_numerics-*.whl; do "$tools/bin/auditwheel" show "$wheel"; done
