@@ -338,7 +338,9 @@ def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str]
     Args:
         target, golden, output_dir: as of plumbline.compare_ranks(); every node sees them under
             these paths.
-        options: further words of `plumb compare`, such as "--format=csv".
+        options: further words of `plumb compare`, such as "--format=csv". Without a --fail-on
+            any difference and anything that was not judged gives an exit_code, as there;
+            it is the status of `plumb compare`.
         address: of a running cluster; None: $RAY_ADDRESS, else one of this machine alone.
         program: the program plumb; empty: beside the interpreter, else of PATH.
 
@@ -348,6 +350,8 @@ def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str]
     """
     program = program or program_of_here()
     sides = [os.fspath(target), os.fspath(golden)]
+    if not any(word.startswith("--fail-on") for word in options):
+        options = ("--fail-on=any", *options)
     words = [f"--output={os.fspath(output_dir)}", *options, *sides]
     done = compare(Where(address or ""), program, words, capture_output=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("file: ")]

@@ -75,10 +75,34 @@ def test_killed_workers_and_a_lost_node_change_nothing(tmp_path, runs):
     assert (told["status"], timeless(told["stdout"].encode()), tree(out)) == expected
 
 
-def test_what_cannot_be_compared_is_one_line(tmp_path, runs):
-    """From a worker, as from the program itself; and without Ray."""
+FROM_PYTHON = """
+import sys, ray
+from plumbline.cluster import ClusterError, compare_ranks
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+*sides, program = sys.argv[1:]
+result = compare_ranks(*sides, "--format=csv", program=program)
+assert (result.exit_code, result.ok, result.complete) == (1, False, True)
+assert result.details["name"] == "Torch.mul.3000.forward" and len(result.ranks) == 12
+try:
+    compare_ranks(*sides, "--rank=99", program=program)
+except ClusterError as error:
+    assert error.status == 3 and "no rank of that number" in str(error), error
+else:
+    raise AssertionError("rank 99 was compared")
+"""
+
+
+def test_from_python(tmp_path, runs):
+    """With Ray started by the caller; what no worker can compare is one line."""
+    program = shutil.which(PLUMB) or PLUMB
+    done = subprocess.run([PYTHON, "-c", FROM_PYTHON, *runs, tmp_path / "out", program], text=True,
+                          capture_output=True, check=False, timeout=TIME_LIMIT_S)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_cannot_be_begun_is_one_line(tmp_path, runs):
+    """As from the program itself."""
     for words, python, status, text in [
-            ([*runs, "--rank", "99"], PYTHON, 3, "no rank of that number"),
             ([*runs], shutil.which("python3"), 4, "pip install 'plumbline-numerics[cluster]'"),
             ([*runs, "--shard", "0/2"], PYTHON, 2, "--shard: not with --engine"),
             ([*runs, "--address", "127.0.0.1:1"], PYTHON, 6, "no Ray cluster answers there"),
