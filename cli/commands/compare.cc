@@ -281,9 +281,13 @@ Result<int> CompareUnsharded(CompareArguments& arguments) {
   arguments.target_path = report.target;
   arguments.golden_path = report.golden;
   PL_TRY_ASSIGN(const int status, CompareRecordings(arguments));
-  if (!arguments.machine) {
-    Print(fmt::format("{}recordings: {} (plumb view {} {})\n", report.Text(), directory,
-                      report.target, report.golden));
+  const std::string plan = fmt::format("{}recordings: {} (plumb view {} {})\n", report.Text(),
+                                       directory, report.target, report.golden);
+  // Beside JSON the plan is no part of the answer.
+  if (arguments.machine) {
+    std::fputs(plan.c_str(), stderr);
+  } else {
+    Print(plan);
   }
   return status;
 }

@@ -59,7 +59,8 @@ void AddDemoCommand(CLI::App& app, int& exit_status) {
   command->footer(FooterText(
       "Trains a Llama of four blocks with random weights for two steps on the CPU, some seconds "
       "each time; nothing is downloaded. The second run has a wrong epsilon in one norm. The "
-      "program that trains is left in the directory as train.py: change it and compare again.\n"
+      "program that trains is left in the directory as train.py: change it, run it into another "
+      "directory, and compare again.\n"
       "The interpreter: --python, PLUMBLINE_PYTHON, or the one beside plumb or of PATH.",
       {"plumb demo", "plumb view plumbline_demo/wrong plumbline_demo/good"},
       {{0, "the defect was found where it is"},

@@ -201,7 +201,7 @@ typedef struct plumb_compare_options {
   const char* fail_on;    /* as plumb compare --fail-on: "wrong,unjudged", ...; null: "wrong" */
   int32_t fuzzy_match;    /* call numbers do not count */
   int32_t salvage;        /* read a truncated dump.json up to its last complete call */
-  int32_t threads;        /* 0: one per core */
+  int32_t threads;        /* 0 to 4096; 0: one per core */
   int32_t reserved;
 } plumb_compare_options;
 #define PLUMB_COMPARE_OPTIONS_INIT \

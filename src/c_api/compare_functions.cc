@@ -1,5 +1,7 @@
 // The functions of c_api.h that compare two recordings.
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,8 +10,8 @@
 #include "c_api/guard.h"
 #include "plumbline/compare.h"
 
-using plumbline::Comparison;
 using plumbline::CompareOptions;
+using plumbline::Comparison;
 using plumbline::Status;
 using plumbline::c_api::Fill;
 using plumbline::c_api::Guard;
@@ -32,6 +34,12 @@ std::vector<std::string> WordsOf(const char* list) {
 
 plumbline::Result<plumb_comparison> Compared(const std::string& target, const std::string& golden,
                                              const plumb_compare_options& asked) {
+  constexpr int kMostThreads = 4096;
+  if (asked.threads < 0 || asked.threads > kMostThreads) {
+    return plumbline::Error(
+        plumbline::ErrorCode::kInvalidArgument,
+        fmt::format("threads: {} (expected 0 to {})", asked.threads, kMostThreads));
+  }
   CompareOptions options;
   options.fuzzy_match = asked.fuzzy_match != 0;
   options.salvage = asked.salvage != 0;

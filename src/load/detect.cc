@@ -93,7 +93,8 @@ bool IsUnfinished(const std::string& directory, std::string_view main_file) {
   if (KindOf(journal) != PathKind::kFile) return false;
   const Result<int64_t> journal_time = ModifiedAt(journal);
   const Result<int64_t> dump_time = ModifiedAt(JoinPath(directory, main_file));
-  return journal_time && dump_time && *journal_time > *dump_time;
+  // A recording may be killed within the tick of a clock in which its empty dump.json was made.
+  return journal_time && dump_time && *journal_time >= *dump_time;
 }
 
 }  // namespace

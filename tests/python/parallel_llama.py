@@ -30,7 +30,7 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "pp2": {"world": 2, "pp": 2}, "pp2_global": {"world": 2, "pp": 2, "global_names": 1},
     "ep2": {"world": 2, "ep": 2, "moe": 1}, "ep4": {"world": 4, "ep": 4, "moe": 1},
     "cp2": {"world": 2, "cp": 2}, "dp2": {"world": 2, "dp": 2},
-    "tp2_pp2": {"world": 4, "tp": 2, "pp": 2},
+    "tp2_pp2": {"world": 4, "tp": 2, "pp": 2}, "tp2_dp2": {"world": 4, "tp": 2, "dp": 2},
 }
 
 

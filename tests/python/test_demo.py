@@ -20,12 +20,12 @@ def refusal(*words: str | Path, status: int = 2) -> str:
 
 def test_what_is_in_the_directory_stays(tmp_path: Path) -> None:
     """A directory of somebody else's is not taken."""
-    kept = tmp_path / "work" / "thesis.txt"
+    kept = tmp_path / "work" / "train.py"
     kept.parent.mkdir()
     kept.write_text("years")
     line = refusal(kept.parent, "--python", sys.executable)
-    assert line == (f"plumb demo: {kept.parent}: holds thesis.txt, which is not of the demo "
-                    "(expected a new directory)")
+    assert line == (f"plumb demo: {kept.parent}: is not empty (expected a new directory; name "
+                    "another one, or remove it)")
     assert kept.read_text() == "years"
     assert refusal(kept, "--python", sys.executable) == (
         f"plumb demo: {kept}: is a file (expected a new directory)")

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recording import PLUMB
@@ -29,9 +32,10 @@ LAYOUTS = {
     "cp2": "context parallel 2",
     "dp2": "data parallel 2",
     "tp2_pp2": "tensor parallel 2, pipeline parallel 2",
+    "tp2_dp2": "tensor parallel 2, data parallel 2",
     "packed": "other dimensions of one batch",
 }
-FAULTS = ("tp2", "sp2", "pp2", "ep4", "cp2", "dp2")
+FAULTS = ("tp2", "sp2", "pp2", "ep4", "cp2", "dp2", "tp2_dp2")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +116,79 @@ def test_other_weights_are_no_proof(runs: Path, tmp_path: Path) -> None:
     assert lines[0].startswith("first wrong call: ")
     assert line_with(lines, "proof: ").startswith("proof: 0 of 39 parameters")
     assert "the others differ" in line_with(lines, "proof: ")
+
+
+@pytest.mark.parametrize("name, rank", [("tp2", 1), ("tp4", 2), ("pp2", 1), ("ep4", 2), ("dp2", 1)])
+def test_a_missing_rank_is_told_and_nothing_is_named(runs: Path, tmp_path: Path, name: str,
+                                                     rank: int) -> None:
+    shutil.copytree(runs / name, tmp_path / "run")
+    shutil.rmtree(tmp_path / f"run/step0/rank{rank}")
+    line = refused(tmp_path / "run/step0", golden_of(runs, name), tmp_path / "out")
+    told = "does not come together" if name == "dp2" else f"rank {rank} is missing"
+    assert told in line
+
+
+def test_an_empty_rank_is_told(runs: Path, tmp_path: Path) -> None:
+    place = edited(runs, "pp2", tmp_path, lambda data: data.clear())
+    assert "is on no rank" in refused(place, golden_of(runs, "pp2"), tmp_path / "out")
+
+
+def refused(target: Path, golden: Path, out: Path) -> str:
+    """The line on standard error; there is no answer."""
+    done = subprocess.run([PLUMB, "compare", target, golden, "--unshard", "-o", out], text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    return line
+
+
+def edited(runs: Path, name: str, tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A copy of a run whose rank 1 recorded something else."""
+    shutil.copytree(runs / name, tmp_path / "run")
+    path = tmp_path / "run/step0/rank1/dump.json"
+    content = json.loads(path.read_text())
+    change(content["data"])
+    path.write_text(json.dumps(content))
+    return tmp_path / "run/step0"
+
+
+def spoil_epsilon(data: dict[str, Any]) -> None:
+    data["Tensor.__add__.0.forward"]["input_args"][1]["value"] = 1e-2
+
+
+def spoil_type(data: dict[str, Any]) -> None:
+    data["Tensor.__add__.0.forward"]["output"][0]["dtype"] = "torch.bfloat16"
+
+
+def lose_loss(data: dict[str, Any]) -> None:
+    loss = data["Functional.cross_entropy.0.forward"]["output"][0]
+    loss |= {"Max": 0.0, "Min": 0.0, "Mean": 0.0, "Norm": 0.0}
+
+
+def lose_weight(data: dict[str, Any]) -> None:
+    weight = data["Module.norm.Norm.forward.0"]["parameters"]["weight"]
+    weight |= {"Max": 0.0, "Min": 0.0, "Mean": 0.0, "Norm": 0.0}
+
+
+@pytest.mark.parametrize("change", [spoil_epsilon, spoil_type, lose_loss, lose_weight])
+def test_what_one_rank_alone_has_otherwise_is_named(
+    runs: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    place = edited(runs, "tp2", tmp_path, change)
+    done = subprocess.run(
+        [PLUMB, "compare", place, golden_of(runs, "tp2"), "--unshard", "-o", tmp_path / "out",
+         "--fail-on", "broken,unmatched,suspicious"], text=True, capture_output=True, timeout=60,
+        check=False)
+    assert done.returncode == 1, done.stdout
+
+
+def test_a_call_that_one_rank_lacks_is_not_judged(runs: Path, tmp_path: Path) -> None:
+    place = edited(runs, "tp2", tmp_path, lambda data: data.pop("Functional.linear.5.forward"))
+    done = subprocess.run(
+        [PLUMB, "compare", place, golden_of(runs, "tp2"), "--unshard", "-o", tmp_path / "out"],
+        text=True, capture_output=True, timeout=60, check=False)
+    assert not done.stdout.startswith("no wrong call")
+    assert "calls that only some of their ranks made: Functional.linear." in done.stdout
 
 
 def test_a_second_time_has_recordings_of_its_own(runs: Path, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 RIGHT_EPSILON, WRONG_EPSILON = 1e-6, 1e-5
 _MODULE = "blocks.2.post_attention_norm"  # as train.py names it
-_FILES = ("good", "wrong", "result", "train.py")
 
 
 def find_defect(root: Path, module: str, record: Sequence[str], plumb: str) -> int:
@@ -71,10 +70,8 @@ def _problem(root: Path) -> str | None:
                 "name another Python with --python)")
     if root.exists() and not root.is_dir():
         return f"{root}: is a file (expected a new directory)"
-    strange = [path.name for path in root.iterdir() if path.name not in _FILES] \
-        if root.exists() else []
-    if strange:
-        return f"{root}: holds {strange[0]}, which is not of the demo (expected a new directory)"
+    if root.exists() and any(root.iterdir()):
+        return f"{root}: is not empty (expected a new directory; name another one, or remove it)"
     return None
 
 
@@ -91,8 +88,7 @@ def main() -> int:
     try:
         problem = _problem(root)
         if problem is None:
-            shutil.rmtree(root, ignore_errors=True)
-            root.mkdir(parents=True)
+            root.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(Path(__file__).with_name("train.py"), root / "train.py")
             record = [sys.executable, "-W", "ignore", str(root / "train.py")]
             return find_defect(root, _MODULE, record, options.plumb)

@@ -16,9 +16,6 @@ using Parts = std::span<const TensorRecord* const>;
 
 // A copy of the whole, but for rounding: a rank that has another one is wrong.
 constexpr double kNearlyACopy = 1e-3;
-// Of the root mean square: means of summands are sums of rounded numbers.
-constexpr double kSameSum = 1e-4;
-
 // Nothing where the product has no room in 64 bits.
 std::optional<int64_t> ElementsOf(const TensorRecord& tensor) {
   const Result<int64_t> count = ElementCount(tensor.shape);
@@ -52,23 +49,6 @@ double DistanceOf(const TensorRecord& part, const TensorRecord& golden) {
   return distance;
 }
 
-// Whether golden's mean is the sum of the parts' means, or their average.
-bool AreSummands(const TensorRecord& golden, Parts parts) {
-  const std::optional<int64_t> elements = ElementsOf(golden);
-  const auto mean = NumberOf(golden.mean), norm = NumberOf(golden.norm);
-  if (!IsMergeable(golden) || !elements || *elements == 0 || !mean || !norm) return false;
-  double sum = 0, norms = *norm;
-  for (const TensorRecord* const part : parts) {
-    const auto own = NumberOf(part->mean), own_norm = NumberOf(part->norm);
-    if (!own || !own_norm) return false;
-    sum += *own;
-    norms += *own_norm;
-  }
-  const double near = kSameSum * norms / std::sqrt(static_cast<double>(*elements));
-  const double average = sum / static_cast<double>(parts.size());
-  return std::abs(sum - *mean) <= near || std::abs(average - *mean) <= near;
-}
-
 // The average or the sum of values of one element, if it is golden's.
 std::optional<TensorRecord> AverageOf(const TensorRecord& golden, Parts parts) {
   constexpr double kSameValue = 1e-5;
@@ -77,7 +57,8 @@ std::optional<TensorRecord> AverageOf(const TensorRecord& golden, Parts parts) {
   double sum = 0;
   for (const TensorRecord* const part : parts) {
     const auto own = NumberOf(part->mean);
-    if (!own) return std::nullopt;
+    // Who has golden's own value has no summand of it.
+    if (!own || std::abs(*own - *value) <= kSameValue * std::abs(*value)) return std::nullopt;
     sum += *own;
   }
   for (const double found : {sum / static_cast<double>(parts.size()), sum}) {
@@ -92,10 +73,11 @@ std::optional<TensorRecord> AverageOf(const TensorRecord& golden, Parts parts) {
 }
 
 // All of golden's shape.
-FoldedTensor FoldWhole(const TensorRecord& golden, Parts parts) {
+FoldedTensor FoldWhole(const TensorRecord& golden, Parts parts, TensorKind kind) {
   FoldedTensor folded{.share = Share::kWhole, .tensor = *parts.front()};
   if (AreAlike(parts)) return folded;
-  if (auto average = AverageOf(golden, parts)) {
+  const bool may_be_own = kind == TensorKind::kValue;
+  if (auto average = may_be_own ? AverageOf(golden, parts) : std::nullopt) {
     return {.share = Share::kAverage, .tensor = std::move(*average)};
   }
   const auto copies = std::ranges::count_if(
@@ -105,7 +87,9 @@ FoldedTensor FoldWhole(const TensorRecord& golden, Parts parts) {
   const auto zeros = std::ranges::count_if(
       parts, [](const TensorRecord* part) { return NumberOf(part->norm) == 0.0; });
   const bool is_one_alone = copies == 1 && zeros + 1 == static_cast<std::ptrdiff_t>(parts.size());
-  if (is_one_alone || (copies == 0 && AreSummands(golden, parts))) {
+  // Of one element the average or the sum would have told.
+  const bool is_told = ElementsOf(golden) == 1 && std::holds_alternative<double>(golden.max);
+  if (may_be_own && !is_told && (copies == 0 || is_one_alone)) {
     folded.share = Share::kSummands;
     DropStatistics(folded.tensor);
     return folded;
@@ -114,6 +98,22 @@ FoldedTensor FoldWhole(const TensorRecord& golden, Parts parts) {
   folded.tensor = **std::ranges::max_element(
       parts, {}, [&](const TensorRecord* part) { return DistanceOf(*part, golden); });
   return folded;
+}
+
+// One of every `copies` equal parts; nothing if they are not there as often.
+std::vector<const TensorRecord*> OneOfEach(Parts parts, int64_t copies) {
+  std::vector<std::pair<const TensorRecord*, int64_t>> kinds;
+  std::vector<const TensorRecord*> kept;
+  for (const TensorRecord* const part : parts) {
+    auto same = std::ranges::find_if(kinds, [&](const auto& kind) {
+      return kind.first->shape == part->shape && AgreeIn(*kind.first, *part, Sameness::kNearly);
+    });
+    if (same == kinds.end()) same = kinds.emplace(kinds.end(), part, 0);
+    if (same->second++ % copies == 0) kept.push_back(part);
+  }
+  const bool are_copied =
+      std::ranges::all_of(kinds, [&](const auto& kind) { return kind.second % copies == 0; });
+  return are_copied ? kept : std::vector<const TensorRecord*>();
 }
 
 // The dimensions along which parts are smaller; nothing if one is larger or has others.
@@ -131,39 +131,43 @@ std::optional<std::vector<size_t>> DividedDimensions(const TensorRecord& golden,
   return divided;
 }
 
-// The statistics of `copies` equal copies of all parts. Requires: some elements.
-TensorRecord Joined(Parts parts, int64_t copies) {
+// The statistics of all parts together. Sums of whole numbers are whole, so that they come out as
+// exactly as one rank has them. Requires: some elements.
+TensorRecord Joined(Parts parts) {
   std::vector<TensorRecord> own;
-  double elements = 0, sum = 0;
+  double elements = 0, sum = 0, squares = 0;
   for (const TensorRecord* const part : parts) {
     const double count = static_cast<double>(ElementsOf(*part).value_or(0));
     if (count == 0) continue;
     own.push_back(*part);
     elements += count;
     sum += Or(part->mean, 0) * count;
+    squares += Or(part->norm, 0) * Or(part->norm, 0);
   }
+  const bool is_whole = own.front().dtype_text.find("int") != std::string::npos;
   TensorsAt at{"", {}};
   for (TensorRecord& part : own) at.tensors.push_back(&part);
   MergeTensors(at);
   TensorRecord joined = std::move(own.front());
-  if (NumberOf(joined.mean)) joined.mean = sum / elements;
-  if (const auto norm = NumberOf(joined.norm)) {
-    joined.norm = *norm / std::sqrt(static_cast<double>(copies));
-  }
-  for (const auto which :
-       {&TensorRecord::nan_count, &TensorRecord::inf_count, &TensorRecord::zero_count}) {
-    std::optional<int64_t>& count = joined.*which;
-    if (count && *count % copies == 0) {
-      *count /= copies;
-    } else {
-      count.reset();
-    }
-  }
+  if (NumberOf(joined.mean)) joined.mean = (is_whole ? std::round(sum) : sum) / elements;
+  if (NumberOf(joined.norm) && is_whole) joined.norm = std::sqrt(std::round(squares));
   ForgetContents(joined);
   return joined;
 }
 
+// A rank that has another type than golden is the one that shows.
+void TakeOtherType(const TensorRecord& golden, Parts parts, TensorRecord& tensor) {
+  for (const TensorRecord* const part : parts) {
+    if (part->dtype_text != golden.dtype_text) tensor.dtype_text = part->dtype_text;
+  }
+}
+
 }  // namespace
+
+bool HasStatisticsOf(const TensorRecord& golden, const TensorRecord& tensor) {
+  return NumberOrTruth(tensor.norm).has_value() == NumberOrTruth(golden.norm).has_value() &&
+         DistanceOf(tensor, golden) <= kSameStatistic;
+}
 
 void Divide(TensorRecord& tensor, double divisor) {
   for (const auto which :
@@ -177,10 +181,14 @@ void Divide(TensorRecord& tensor, double divisor) {
   ForgetContents(tensor);
 }
 
-FoldedTensor FoldShards(const TensorRecord& golden, Parts parts) {
+FoldedTensor FoldShards(const TensorRecord& golden, Parts parts, TensorKind kind) {
   const bool are_whole = std::ranges::all_of(
       parts, [&](const TensorRecord* part) { return part->shape == golden.shape; });
-  if (are_whole) return FoldWhole(golden, parts);
+  if (are_whole) {
+    FoldedTensor folded = FoldWhole(golden, parts, kind);
+    TakeOtherType(golden, parts, folded.tensor);
+    return folded;
+  }
   FoldedTensor folded;
   folded.tensor = *parts.front();
   folded.tensor.shape = golden.shape;
@@ -195,11 +203,17 @@ FoldedTensor FoldShards(const TensorRecord& golden, Parts parts) {
   const int64_t copies = held / *whole;
   const auto divided = DividedDimensions(golden, parts);
   if (!divided && copies != 1) return folded;
+  const std::vector<const TensorRecord*> distinct = OneOfEach(parts, copies);
+  if (distinct.empty()) {
+    folded.share = Share::kSummands;  // of shards
+    return folded;
+  }
   folded.share = divided ? Share::kShards : Share::kPacked;
   folded.dimensions = divided.value_or(std::vector<size_t>());
-  folded.parts = static_cast<int64_t>(parts.size()) / copies;
-  folded.tensor = Joined(parts, copies);
+  folded.parts = static_cast<int64_t>(distinct.size());
+  folded.tensor = Joined(distinct);
   folded.tensor.shape = golden.shape;
+  TakeOtherType(golden, parts, folded.tensor);
   return folded;
 }
 

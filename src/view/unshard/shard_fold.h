@@ -18,8 +18,14 @@ enum class Share : uint8_t {
   kShards,    // parts along one dimension or several
   kPacked,    // parts with other dimensions and the same number of elements
   kAverage,   // of one element: each rank has its own, golden's is their average or sum
-  kSummands,  // each rank has a summand of it, or of which it is the average: nothing to compare
+  kSummands,  // each rank has its own, none of which is golden's: a summand, a gradient that is
+              // averaged later, the numbers of its own words: nothing to compare
   kUnknown,   // none of these: other shapes, or a dtype that has no mean
+};
+
+enum class TensorKind : uint8_t {
+  kValue,
+  kParameter,  // never a summand
 };
 
 // One tensor, from those of the ranks.
@@ -34,12 +40,14 @@ struct FoldedTensor {
 
 // How the ranks' tensors make up golden's, by shapes and statistics alone, and what comes out: of
 // shards Max and Min, the mean weighted by elements, the root of the sum of squared norms. Shards
-// that several ranks hold count once, as far as they are equal. Where the ranks disagree about
-// a whole tensor, the one that is farthest from golden counts, so that it is named.
-//
-// Summands are told by their means alone, whose sum or average is golden's: they are nothing that a
-// difference could be found in, and are never said to be equal. Requires: one part at least.
-FoldedTensor FoldShards(const TensorRecord& golden, std::span<const TensorRecord* const> parts);
+// that several ranks hold count once; where such copies differ they are summands of shards. Where
+// one rank has a whole tensor that is golden's and others have another one, the one that is
+// farthest from golden counts, so that it is named. Requires: one part at least.
+FoldedTensor FoldShards(const TensorRecord& golden, std::span<const TensorRecord* const> parts,
+                        TensorKind kind = TensorKind::kValue);
+
+// Whether the statistics are golden's but for the rounding of sums.
+bool HasStatisticsOf(const TensorRecord& golden, const TensorRecord& tensor);
 
 // Divides all statistics: of a gradient by the number of ranks that each average over their own
 // part of the batch.

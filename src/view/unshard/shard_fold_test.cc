@@ -99,8 +99,12 @@ TEST(FoldShards, OneWrongCopyIsTheOneThatCounts) {
     EXPECT_EQ(folded.share, Share::kDivided);
     EXPECT_EQ(NumberOf(folded.tensor.norm), NumberOf(wrong.norm));
   }
-  // Nobody is right, and no sum: the farthest one.
-  EXPECT_EQ(Folded(golden, {Recorded(Waves(24, 1), {6, 4}), wrong}).share, Share::kDivided);
+  // Nobody has golden's: nothing is said.
+  EXPECT_EQ(Folded(golden, {Recorded(Waves(24, 1), {6, 4}), wrong}).share, Share::kSummands);
+  // A parameter is one tensor everywhere.
+  const TensorRecord other = Recorded(Waves(24, 1), {6, 4});
+  const std::vector<const TensorRecord*> pointers = {&other, &wrong};
+  EXPECT_EQ(FoldShards(golden, pointers, TensorKind::kParameter).share, Share::kDivided);
 }
 
 TEST(FoldShards, SummandsAreNotCompared) {
@@ -116,8 +120,12 @@ TEST(FoldShards, SummandsAreNotCompared) {
     EXPECT_EQ(folded.share, Share::kSummands);
     EXPECT_FALSE(NumberOf(folded.tensor.max));
   }
-  sum[3] += 0.5;  // a wrong element shows in the mean
-  EXPECT_EQ(Folded(Recorded(sum, {6, 4}), parts).share, Share::kDivided);
+  // Of shards: nobody has a copy of another's.
+  std::vector<double> twice = sum;
+  twice.insert(twice.end(), average.begin(), average.end());
+  const auto folded = Folded(Recorded(twice, {12, 4}), {parts[0], parts[1], parts[0], parts[1],
+                                                        Recorded(Waves(24, 3), {6, 4}), parts[0]});
+  EXPECT_EQ(folded.share, Share::kSummands);
 }
 
 TEST(FoldShards, AValueOfOneElementIsComparedByItsAverage) {
@@ -126,6 +134,18 @@ TEST(FoldShards, AValueOfOneElementIsComparedByItsAverage) {
   EXPECT_EQ(NumberOf(folded.tensor.mean), 4.25);
   EXPECT_EQ(Folded(Recorded({4.25}, {}), {Recorded({4.0}, {}), Recorded({5.0}, {})}).share,
             Share::kDivided);
+}
+
+TEST(FoldShards, ALostValueOfOneElementIsNoSummand) {
+  EXPECT_EQ(Folded(Recorded({4.25}, {}), {Recorded({4.25}, {}), Recorded({0.0}, {})}).share,
+            Share::kDivided);
+}
+
+TEST(FoldShards, AnotherTypeOfOneRankShows) {
+  const TensorRecord golden = Recorded(Waves(24), {6, 4});
+  TensorRecord other = golden;
+  other.dtype_text = "torch.bfloat16";
+  EXPECT_EQ(Folded(golden, {golden, other}).tensor.dtype_text, "torch.bfloat16");
 }
 
 TEST(FoldShards, NaNOfAnyShardStays) {

@@ -15,7 +15,7 @@
 namespace plumbline::view {
 namespace {
 
-constexpr std::string_view kParameters = "parameters.";
+constexpr std::string_view kParameterPlaces = "parameters.";
 
 // "model", "layers", "3" of a path.
 std::vector<std::string_view> Components(std::string_view path) {
@@ -58,10 +58,10 @@ std::vector<std::string> ModulePaths(const RankTree& tree) {
 }
 
 // Parameters of modules by the path of the module and their name.
-using Parameters = std::map<std::string, TensorRecord>;
+using ParameterMap = std::map<std::string, TensorRecord>;
 
-Parameters ParametersOf(const RankTree& tree) {
-  Parameters parameters;
+ParameterMap ParametersOf(const RankTree& tree) {
+  ParameterMap parameters;
   for (const Part& part : tree.parts) {
     const auto name = ParseCallName(part.name);
     if (!name || name->form != CallName::Form::kModule || name->kind != CallKind::kForward) {
@@ -69,8 +69,8 @@ Parameters ParametersOf(const RankTree& tree) {
     }
     // Places are of a part that can be changed; nothing is.
     for (const PlacedValue& value : PlacedValuesOf(const_cast<Part&>(part))) {
-      if (value.tensor == nullptr || !value.place.starts_with(kParameters)) continue;
-      parameters.emplace(fmt::format("{}.{}", name->path, value.place.substr(kParameters.size())),
+      if (value.tensor == nullptr || !value.place.starts_with(kParameterPlaces)) continue;
+      parameters.emplace(fmt::format("{}.{}", name->path, value.place.substr(kParameterPlaces.size())),
                          *value.tensor);
     }
   }
@@ -167,9 +167,9 @@ class OffsetSearch {
   }
 
   Lists golden_lists_;
-  Parameters golden_parameters_;
+  ParameterMap golden_parameters_;
   std::vector<std::string> paths_;
-  Parameters parameters_;
+  ParameterMap parameters_;
   ListOffsets found_;
 };
 

@@ -26,63 +26,18 @@
 #include "view/merge/parallel_layout.h"
 #include "view/merge/partial_sums.h"
 #include "view/merge/rank_tree.h"
+#include "view/unshard/parallel_run.h"
 #include "view/unshard/shard_fold.h"
 #include "view/unshard/shard_places.h"
 
 namespace plumbline::view {
 namespace {
 
-constexpr std::string_view kStatistics = "statistics", kTensors = "tensor";
-constexpr std::string_view kParameters = "parameters";
+constexpr std::string_view kFoldedTask = "statistics";
+constexpr std::string_view kPlaceOfParameters = "parameters";
 constexpr size_t kNamed = 3;  // calls that a line names
 
-// The ranks of one step.
-Result<std::vector<load::RankDirectory>> RanksOf(const std::string& path) {
-  PL_TRY_ASSIGN(const load::RankPairs found, load::FindRankPairs(path, path, {}));
-  if (found.has_steps) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: holds steps (expected one of them, such as {}/step0)", path, path));
-  }
-  std::vector<load::RankDirectory> ranks;
-  for (const load::RankPair& pair : found.pairs) ranks.push_back(*pair.target);
-  return ranks;
-}
-
-Result<RankTree> ReadStatistics(const load::RankDirectory& rank, int64_t number) {
-  PL_TRY_ASSIGN(RankTree tree, ReadRankTree(rank.path, number));
-  if (tree.task != kStatistics && tree.task != kTensors) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: task {} has no statistics (expected statistics or tensor)",
-                             rank.path, tree.task));
-  }
-  tree.task = kStatistics;
-  return tree;
-}
-
 bool IsCommunication(std::string_view name) { return name.starts_with("Distributed."); }
-
-// The groups whose ranks summed something up.
-RankGroups SummingGroups(const std::vector<RankTree>& trees) {
-  std::set<std::vector<int64_t>> groups;
-  std::vector<int64_t> all;
-  for (const RankTree& tree : trees) all.push_back(tree.rank);
-  for (const RankTree& tree : trees) {
-    for (const Part& part : tree.parts) {
-      const auto api = CommunicationApi(part.name);
-      if (!api || api->find("reduce") == api->npos) continue;
-      plumbline::Call call;
-      call.name = part.name;
-      call.members = part.members;
-      std::vector<CommGroup> found;
-      const CommCall comm = ReadCommCall(call, *api, found);
-      const bool is_known =
-          comm.group >= 0 && !found[static_cast<size_t>(comm.group)].ranks.empty();
-      groups.insert(is_known ? found[static_cast<size_t>(comm.group)].ranks : all);
-    }
-  }
-  return {groups.begin(), groups.end()};
-}
 
 std::string Shortened(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kNamed);
@@ -96,13 +51,18 @@ class Unsharder {
   Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks)
       : golden_(std::move(golden)), out_(std::move(out)), ranks_(std::move(ranks)) {}
 
-  void Run() {
+  // kInvalidArgument: ranks or parameters are missing, or no plan fits.
+  Status Run() {
     for (RankTree& rank : ranks_) {
       offsets_.push_back(FindOffsets(golden_, rank));
       places_.push_back(PartsByPlace(rank, offsets_.back()));
+      // Of a call that is known to construct.json alone nothing was recorded.
+      std::erase_if(places_.back(),
+                    [](const auto& place) { return place.second->members.empty(); });
     }
-    sums_ = PartialSums(ranks_, SummingGroups(ranks_));
-    out_.task = kStatistics;
+    groups_ = SummingGroups(ranks_);
+    sums_ = PartialSums(ranks_, groups_);
+    out_.task = kFoldedTask;
     out_.level = ranks_.front().level;
     out_.framework = ranks_.front().framework;
     const auto out_places = PartsByPlace(out_, {});
@@ -114,12 +74,17 @@ class Unsharder {
       const auto place = place_of.find(part);
       // Entries of one place are one call that was recorded twice: the first counts.
       if (place == place_of.end()) continue;
-      calls.push_back({part, out_places.at(std::string(place->second)), Holders(place->second)});
+      calls.push_back({part, out_places.at(std::string(place->second)), PeersAt(place->second)});
+      for (const auto& [rank, peer] : calls.back().peers) used_.insert(peer);
     }
+    PL_TRY(CheckParameters(calls));
     FindInput(calls);
+    PL_TRY(CheckInput());
     FindLoops();
+    FindStages(calls);
     FindGradientScale(calls);
     for (Call& call : calls) Fold(call);
+    return {};
   }
 
   Status Write(const std::string& directory, UnshardReport& report) {
@@ -149,9 +114,14 @@ class Unsharder {
           proven_ == parameters_ ? "" : "; the others differ, or the layout is another one"));
     }
     if (!summands_.empty()) {
-      report.plan.push_back(fmt::format(
-          "not judged: {} values of which each rank has a summand or its own average: {}",
-          summands_.size(), Shortened(summands_)));
+      report.plan.push_back(
+          fmt::format("not judged: {} values of which each rank has its own, such as a summand: {}",
+                      summands_.size(), Shortened(summands_)));
+    }
+    if (!incomplete_.empty()) {
+      report.plan.push_back(
+          fmt::format("not judged: {} calls that only some of their ranks made: {}",
+                      incomplete_.size(), Shortened(incomplete_)));
     }
     if (loop_calls_ > 0) {
       report.plan.push_back(fmt::format(
@@ -171,22 +141,28 @@ class Unsharder {
     int64_t parts = 1;
   };
 
+  using Peers = std::vector<std::pair<size_t, Part*>>;  // rank and its call
+
   // One of golden's calls, where it goes, and the same call on those ranks that make it.
   struct Call {
     Part* golden;
     Part* out;
-    std::vector<std::pair<size_t, Part*>> peers;
+    Peers peers;
   };
 
-  std::vector<std::pair<size_t, Part*>> Holders(std::string_view place) {
-    std::vector<std::pair<size_t, Part*>> holders;
+  Peers PeersAt(std::string_view place) const {
+    Peers peers;
     for (size_t i = 0; i < ranks_.size(); ++i) {
       const auto found = places_[i].find(std::string(place));
-      if (found == places_[i].end()) continue;
-      holders.emplace_back(i, found->second);
-      used_.insert(found->second);
+      if (found != places_[i].end()) peers.emplace_back(i, found->second);
     }
-    return holders;
+    return peers;
+  }
+
+  static std::vector<size_t> HoldersOf(const Peers& peers) {
+    std::vector<size_t> ranks;
+    for (const auto& [rank, part] : peers) ranks.push_back(rank);
+    return ranks;
   }
 
   // The values of a call at golden's places, with those of the ranks.
@@ -218,10 +194,11 @@ class Unsharder {
 
   static FoldedTensor FoldedOf(const Value& value) {
     const std::vector<const TensorRecord*> parts(value.parts.begin(), value.parts.end());
-    return FoldShards(*value.golden.tensor, parts);
+    return FoldShards(*value.golden.tensor, parts,
+                      IsParameter(value.golden) ? TensorKind::kParameter : TensorKind::kValue);
   }
 
-  static bool IsParameter(const PlacedValue& value) { return value.place.starts_with(kParameters); }
+  static bool IsParameter(const PlacedValue& value) { return value.place.starts_with(kPlaceOfParameters); }
 
   static bool IsBackward(const Part& part) {
     const auto name = ParseCallName(part.name);
@@ -236,9 +213,53 @@ class Unsharder {
         if (value.golden.is_output || IsParameter(value.golden)) continue;
         if (value.golden.tensor->shape.empty()) continue;
         input_ = FoldedOf(value);
+        input_name_ = fmt::format("{}.{}", call.golden->name, value.golden.place);
+        input_holders_ = call.peers.size();
         return;
       }
     }
+  }
+
+  // Golden's parameters have to come together from what the ranks have.
+  Status CheckParameters(const std::vector<Call>& calls) const {
+    for (const Call& call : calls) {
+      const std::vector<Value> values = ValuesOf(call);
+      for (const PlacedValue& golden : PlacedValuesOf(*call.golden)) {
+        if (golden.tensor == nullptr || !IsParameter(golden)) continue;
+        const auto own = std::ranges::find_if(
+            values, [&](const Value& value) { return value.golden.place == golden.place; });
+        if (own != values.end() && FoldedOf(*own).share != Share::kUnknown) continue;
+        return Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("golden's parameter {} of {} {} (expected all ranks of one run of that "
+                        "model, with lists of layers that can be told apart by their parameters)",
+                        golden.place.substr(kPlaceOfParameters.size() + 1), call.golden->name,
+                        own == values.end() ? "is on no rank"
+                                            : "does not come together from the ranks' shapes"));
+      }
+    }
+    return {};
+  }
+
+  // So has what the first module gets, and no rank may have two parts in it.
+  Status CheckInput() const {
+    int64_t tensor_parts = 1;
+    for (const auto& [place, golden] : golden_places_) {
+      const auto name = ParseCallName(golden->name);
+      if (!name || name->form != CallName::Form::kModule) continue;
+      for (const Value& value : ValuesOf({golden, nullptr, PeersAt(place)})) {
+        if (!IsParameter(value.golden)) continue;
+        const FoldedTensor folded = FoldedOf(value);
+        if (folded.share == Share::kShards) tensor_parts = std::max(tensor_parts, folded.parts);
+      }
+    }
+    const bool has_room =
+        !SharesInput() || input_.parts * tensor_parts <= static_cast<int64_t>(input_holders_);
+    if (has_room && (input_name_.empty() || input_.share != Share::kUnknown)) return {};
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} does not come together from the ranks (expected one step of one "
+                             "batch on both sides: no rank missing, no micro batches, no padding)",
+                             input_name_));
   }
 
   [[nodiscard]] bool SharesInput() const { return input_.share == Share::kShards; }
@@ -255,10 +276,13 @@ class Unsharder {
       const std::string place = module + " forward 0";
       const auto golden = golden_places_.find(place);
       if (module.size() == list.size() || golden == golden_places_.end()) continue;
-      const Call call{golden->second, nullptr, Holders(place)};
+      const Call call{golden->second, nullptr, PeersAt(place)};
       if (call.peers.size() < ranks_.size()) continue;
       for (const Value& value : ValuesOf(call)) {
-        if (FoldedOf(value).share == Share::kWhole) loops_.insert(module);
+        if (FoldedOf(value).share == Share::kWhole) {
+          loops_.insert(module);
+          loop_lists_.insert(list);
+        }
         break;
       }
     }
@@ -270,6 +294,48 @@ class Unsharder {
     const auto module = ParseCallName(part.parent->name);
     return module && module->form == CallName::Form::kModule &&
            loops_.contains(std::string(module->path));
+  }
+
+  // Which ranks have which modules. Those without modules inside are on all ranks of a stage or on
+  // none; experts are on their own.
+  void FindStages(const std::vector<Call>& calls) {
+    for (const Call& call : calls) {
+      if (!call.golden->is_module() || IsInList(call.golden->name)) continue;
+      const bool is_inner = std::ranges::any_of(
+          call.golden->children, [](const Part* child) { return child->is_module(); });
+      if (!is_inner && !call.peers.empty()) stage_sets_.insert(HoldersOf(call.peers));
+    }
+    // Of a set and one within it the larger one is a stage.
+    const std::set<std::vector<size_t>> all = stage_sets_;
+    std::erase_if(stage_sets_, [&](const std::vector<size_t>& set) {
+      return std::ranges::any_of(all, [&](const std::vector<size_t>& other) {
+        return other.size() > set.size() && std::ranges::includes(other, set);
+      });
+    });
+  }
+
+  // Whether a module is in a list that a loop runs over.
+  [[nodiscard]] bool IsInList(std::string_view name) const {
+    const auto module = ParseCallName(name);
+    return module && std::ranges::any_of(loop_lists_, [&](const std::string& list) {
+             return module->path.starts_with(list + ".");
+           });
+  }
+
+  // Whether all ranks made the call that should have: those of a stage, or of the module it is in.
+  [[nodiscard]] bool IsComplete(const Call& call) const {
+    const std::vector<size_t> own = HoldersOf(call.peers);
+    if (own.size() == ranks_.size()) return true;
+    const Part* module = call.golden;
+    while (module != nullptr && !ParseCallName(module->name)) module = module->parent;
+    while (module != nullptr && !module->is_module()) module = module->parent;
+    if (module != nullptr && IsInList(module->name)) {
+      const auto name = ParseCallName(module->name);
+      const auto forward = PeersAt(fmt::format("{} forward 0", name->path));
+      return forward.empty() || own == HoldersOf(forward);
+    }
+    return std::ranges::any_of(stage_sets_,
+                               [&](const std::vector<size_t>& set) { return set == own; });
   }
 
   // Ranks that share the batch take the mean over their own part each: their gradients are larger
@@ -295,12 +361,17 @@ class Unsharder {
   void Fold(Call& call) {
     Part& golden = *call.golden;
     Part& out = *call.out;
-    if (IsInLoop(golden)) {
+    const bool is_incomplete = !call.peers.empty() && !IsComplete(call);
+    if (IsInLoop(golden) || is_incomplete) {
       // Golden's, without numbers: not judged.
       for (PlacedValue& value : PlacedValuesOf(out)) {
         if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
       }
-      ++loop_calls_;
+      if (is_incomplete) {
+        incomplete_.push_back(golden.name);
+      } else {
+        ++loop_calls_;
+      }
       return;
     }
     out.members.clear();
@@ -313,10 +384,11 @@ class Unsharder {
     }
     bool has_parameters = false, has_shards = false;  // of parameters
     std::optional<FoldedTensor> input;
+    std::vector<std::pair<std::string, TensorRecord>> folds;
     for (Value& value : ValuesOf(call)) {
       FoldedTensor folded = FoldedOf(value);
       const bool is_whole = folded.share == Share::kWhole;  // on every rank, without a sum
-      if (folded.share == Share::kSummands) Sum(value, folded);
+      if (folded.share == Share::kSummands) Sum(value, call, folded);
       if (gradient_scale_ != 1 && IsBackward(golden) && !is_whole) {
         Divide(folded.tensor, gradient_scale_);
       }
@@ -327,26 +399,68 @@ class Unsharder {
         input = folded;
       }
       Count(golden, value.golden, folded);
-      *value.parts.front() = std::move(folded.tensor);
+      folds.emplace_back(value.golden.place, std::move(folded.tensor));
     }
     // Of modules whose parameters are whole, such as norms.
     const bool is_everywhere = call.peers.size() == ranks_.size();
     if (is_everywhere && has_parameters && !has_shards && input && input->share == Share::kShards) {
       sequence_parts_ = std::max(sequence_parts_, input->parts);
     }
-    out.members = std::move(call.peers.front().second->members);
-    out.frames = call.peers.front().second->frames;
+    Part& shown = *Shown(call);
+    std::unordered_map<std::string, TensorRecord*> places;
+    for (PlacedValue& value : PlacedValuesOf(shown)) {
+      if (value.tensor != nullptr) places.emplace(std::move(value.place), value.tensor);
+    }
+    for (auto& [place, tensor] : folds) {
+      const auto found = places.find(place);
+      if (found != places.end()) *found->second = std::move(tensor);
+    }
+    out.members = std::move(shown.members);
+    out.frames = shown.frames;
   }
 
-  // Summands whose sum was recorded where it was made are compared by it.
-  void Sum(const Value& value, FoldedTensor& folded) {
-    std::vector<TensorRecord> parts;
-    for (const TensorRecord* const part : value.parts) parts.push_back(*part);
-    TensorsAt at{value.golden.place, {}};
-    for (TensorRecord& part : parts) at.tensors.push_back(&part);
-    if (sums_.Replace(at).empty()) return;
-    folded.share = Share::kWhole;
-    folded.tensor = std::move(parts.front());
+  // The first rank whose arguments that are no tensors differ from golden's, where another rank has
+  // golden's; else the first one.
+  static Part* Shown(const Call& call) {
+    const std::string golden = ArgumentsOf(call.golden->members);
+    Part* other = nullptr;
+    bool is_golden_met = false;
+    for (const auto& [rank, part] : call.peers) {
+      if (ArgumentsOf(part->members) == golden) {
+        is_golden_met = true;
+      } else if (other == nullptr) {
+        other = part;
+      }
+    }
+    return is_golden_met && other != nullptr ? other : call.peers.front().second;
+  }
+
+  // Summands whose sum was recorded where it was made are compared by it, group by group.
+  void Sum(const Value& value, const Call& call, FoldedTensor& folded) {
+    if (value.parts.size() != call.peers.size()) return;
+    std::vector<TensorRecord> sums;
+    std::set<int64_t> summed;
+    for (const std::vector<int64_t>& group : groups_) {
+      std::vector<TensorRecord> parts;
+      for (size_t i = 0; i < call.peers.size(); ++i) {
+        const int64_t rank = ranks_[call.peers[i].first].rank;
+        if (std::ranges::find(group, rank) != group.end() && !summed.contains(rank)) {
+          parts.push_back(*value.parts[i]);
+        }
+      }
+      if (parts.size() != group.size()) continue;
+      TensorsAt at{value.golden.place, {}};
+      for (TensorRecord& part : parts) at.tensors.push_back(&part);
+      if (sums_.Replace(at).empty()) continue;
+      sums.push_back(std::move(parts.front()));
+      summed.insert(group.begin(), group.end());
+    }
+    if (summed.size() != call.peers.size()) return;
+    std::vector<const TensorRecord*> pointers;
+    for (const TensorRecord& sum : sums) pointers.push_back(&sum);
+    FoldedTensor whole = FoldShards(*value.golden.tensor, pointers);
+    if (whole.share == Share::kUnknown || whole.share == Share::kSummands) return;
+    folded = std::move(whole);
     ++summed_;
   }
 
@@ -355,7 +469,7 @@ class Unsharder {
       ++parameters_;
       const bool is_compared = folded.share != Share::kSummands && folded.share != Share::kUnknown;
       if (is_compared && folded.share != Share::kDivided &&
-          AgreeIn(*value.tensor, folded.tensor, Sameness::kNearly)) {
+          HasStatisticsOf(*value.tensor, folded.tensor)) {
         ++proven_;
       }
       if (folded.share == Share::kShards) {
@@ -520,9 +634,10 @@ class Unsharder {
       }
     }
     if (communication > 0) {
-      report.plan.push_back(
-          fmt::format("left out: {} calls that communicate (--check_collectives looks at them)",
-                      communication));
+      report.plan.push_back(fmt::format(
+          "left out: {} calls that communicate (plumb compare TARGET TARGET --check_collectives "
+          "looks at them)",
+          communication));
     }
     if (!left_out.empty()) {
       report.plan.push_back(fmt::format("left out: {} calls that golden does not make: {}",
@@ -537,8 +652,13 @@ class Unsharder {
   std::unordered_map<std::string, Part*> golden_places_;
   std::unordered_set<const Part*> used_;
 
+  RankGroups groups_;
   PartialSums sums_;
-  std::set<std::string> loops_;  // paths of modules
+  std::set<std::string> loops_, loop_lists_;  // paths of modules, and of their lists
+  std::set<std::vector<size_t>> stage_sets_;
+  std::string input_name_;
+  size_t input_holders_ = 0;
+  std::vector<std::string> incomplete_;
   FoldedTensor input_;
   double gradient_scale_ = 1;
   int64_t sequence_parts_ = 1;
@@ -563,8 +683,8 @@ std::string UnshardReport::Text() const {
 }
 
 Result<UnshardReport> Unshard(const UnshardRequest& request) {
-  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> golden, RanksOf(request.golden));
-  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, RanksOf(request.target));
+  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> golden, ListRanks(request.golden));
+  PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, ListRanks(request.target));
   if (golden.size() != 1) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: holds {} ranks (expected the run on one rank, to which those of "
@@ -581,10 +701,11 @@ Result<UnshardReport> Unshard(const UnshardRequest& request) {
     if (!*each) return each->error();
     trees.push_back(std::move(**each));
   }
+  PL_TRY(CheckAllRanks(request.target, {trees.begin() + 2, trees.end()}));
   RankTree first = std::move(trees[0]), second = std::move(trees[1]);
   trees.erase(trees.begin(), trees.begin() + 2);
   Unsharder unsharder(std::move(first), std::move(second), std::move(trees));
-  unsharder.Run();
+  if (Status fits = unsharder.Run(); !fits) return fits.error().In(request.target);
   UnshardReport report;
   unsharder.Describe(report);
   PL_TRY(unsharder.Write(request.output_dir, report));
