@@ -41,7 +41,7 @@ bool IsCommunication(std::string_view name) { return name.starts_with("Distribut
 
 std::string Shortened(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kNamed);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  std::string text = fmt::format("{}", fmt::join(std::span(names).first(shown), ", "));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
