@@ -211,6 +211,7 @@ void RunWriter::AddLossLocked(const Loss& loss) {
 void RunWriter::AwaitValues(uint64_t number, LateTensor tensor) {
   const std::lock_guard lock(mutex_);
   awaited_.insert_or_assign(number, std::move(tensor));
+  awaited_count_ = awaited_.size();
 }
 
 std::optional<RunWriter::LateTensor> RunWriter::Awaited(uint64_t number) const {
@@ -240,6 +241,7 @@ void RunWriter::AddValues(uint64_t first, uint64_t count, const ValuesOf& values
       awaited_.erase(awaited);
     }
     AddLateLocked(late_.bytes());
+    awaited_count_ = awaited_.size();
   }
   RunIfComplete();
 }
@@ -255,14 +257,12 @@ void RunWriter::DropValues(uint64_t first, uint64_t count, std::string_view why)
     if (dropped == 0) return;
     values_problem_ = why;
     changed_ = true;
+    awaited_count_ = awaited_.size();
   }
   RunIfComplete();
 }
 
-bool RunWriter::is_awaiting() const {
-  const std::lock_guard lock(mutex_);
-  return !awaited_.empty();
-}
+bool RunWriter::is_awaiting() const { return awaited_count_ != 0; }
 
 void RunWriter::WhenComplete(std::function<void(RunWriter&)> then) {
   {

@@ -4,6 +4,7 @@
 #define PLUMBLINE_STORE_RUN_WRITER_H_
 
 #include <cstddef>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -88,6 +89,7 @@ class RunWriter {
   void AddValues(uint64_t first, uint64_t count, const ValuesOf& values_of);
   // Those numbers among the awaited will not be told: counted as lost.
   void DropValues(uint64_t first, uint64_t count, std::string_view why);
+  // Waits for nothing, not even for files that another thread is writing.
   [[nodiscard]] bool is_awaiting() const;
   // Runs `then` when nothing is awaited: now, or on the thread that brings the last value. Takes
   // the place of one that waits.
@@ -184,6 +186,7 @@ class RunWriter {
   std::string journal_problem_;  // why
   EntryTable entries_;
   std::unordered_map<uint64_t, LateTensor> awaited_;
+  std::atomic<size_t> awaited_count_ = 0;
   std::function<void(RunWriter&)> when_complete_;
   EntryPacker late_;            // values being added
   std::string values_problem_;  // why some will not come
