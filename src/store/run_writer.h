@@ -3,8 +3,8 @@
 #ifndef PLUMBLINE_STORE_RUN_WRITER_H_
 #define PLUMBLINE_STORE_RUN_WRITER_H_
 
-#include <cstddef>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
