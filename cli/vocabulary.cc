@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/process/parallel.h"
+
 namespace plumbline::cli {
 namespace {
-
-constexpr int kMostThreads = 4096;
 
 std::string With(const std::string& names, const std::string& earlier) {
   return earlier.empty() ? names : names + "," + earlier;

@@ -1,11 +1,9 @@
 #include "commands/compare_ranks.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -14,7 +12,7 @@
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "load/rank_directories.h"
-#include "precheck/executor_server.h"
+#include "python_program.h"
 #include "ranks/compare_ranks.h"
 #include "terminal.h"
 
@@ -150,20 +148,14 @@ Error RunOnCluster(const RankArguments& arguments, int threads,
       "          \"pip install 'plumbline-numerics[cluster]'\", file=sys.stderr)\n"
       "    sys.exit(4)\n"
       "sys.exit(main())\n";
-  const auto python = precheck::FindPython("");
-  if (!python) return python.error();
-  const auto self = RealPath("/proc/self/exe");
+  const auto self = OwnProgram();
   if (!self) return self.error();
-  std::vector<std::string> call = {*python, "-c", kProgram, "compare", "--program", *self};
+  std::vector<std::string> call = {"compare", "--program", *self};
   if (!arguments.address.empty()) call.insert(call.end(), {"--address", arguments.address});
   if (threads > 0) call.insert(call.end(), {"--threads", std::to_string(threads)});
   call.emplace_back("--");
   call.insert(call.end(), words.begin(), words.end());
-  std::vector<char*> pointers;
-  for (std::string& word : call) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  ::execv(pointers.front(), pointers.data());
-  return ErrnoError(errno, *python, "run");
+  return BecomePython("", kProgram, call);
 }
 
 Result<int> RunMergeShards(ranks::ShardSet shards, const RankRequest& request,

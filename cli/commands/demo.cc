@@ -1,18 +1,12 @@
 // plumb demo [DIRECTORY]: two recordings of a small model, one with a defect, and their comparison.
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 
-#include "base/file/file.h"
 #include "commands.h"
 #include "help_page.h"
-#include "precheck/executor_server.h"
+#include "python_program.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -33,16 +27,11 @@ struct DemoArguments {
   std::string directory = "plumbline_demo", python;
 };
 
-// Goes on as the interpreter; returns only where that is not possible.
+// Returns only where the demonstration cannot begin.
 Error RunDemo(const DemoArguments& arguments) {
-  Result<std::string> python = precheck::FindPython(arguments.python);
-  if (!python) return python.error();
-  const Result<std::string> self = RealPath("/proc/self/exe");
+  const Result<std::string> self = OwnProgram();
   if (!self) return self.error();
-  const char* const words[] = {python->c_str(), "-c",   kProgram, "--", arguments.directory.c_str(),
-                               self->c_str(),   nullptr};
-  ::execv(python->c_str(), const_cast<char* const*>(words));
-  return Error(ErrorCode::kIo, fmt::format("{}: cannot be run: {}", *python, std::strerror(errno)));
+  return BecomePython(arguments.python, kProgram, {"--", arguments.directory, *self});
 }
 
 }  // namespace

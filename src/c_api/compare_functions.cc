@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process/parallel.h"
 #include "base/text/text_parts.h"
 #include "c_api/guard.h"
 #include "plumbline/compare.h"
@@ -34,7 +35,7 @@ std::vector<std::string> WordsOf(const char* list) {
 
 plumbline::Result<plumb_comparison> Compared(const std::string& target, const std::string& golden,
                                              const plumb_compare_options& asked) {
-  constexpr int kMostThreads = 4096;
+  using plumbline::kMostThreads;
   if (asked.threads < 0 || asked.threads > kMostThreads) {
     return plumbline::Error(
         plumbline::ErrorCode::kInvalidArgument,

@@ -53,6 +53,7 @@ void RunWithThreads(int threads, const std::function<void()>& work) {
     work();
     return;
   }
+  threads = std::min(threads, kMostThreads);
   // More threads than cores must be asked for: oneTBB would print a warning and start fewer.
   const int most = std::max(threads, tbb::info::default_concurrency());
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,

@@ -20,7 +20,11 @@ void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t,
 // at a time, and each job once, on any thread, in any order. Otherwise as ParallelFor.
 void ParallelJobs(const std::function<std::function<void()>()>& next);
 
-// Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core.
+// More are of no use to anybody, and a system may not give them.
+inline constexpr int kMostThreads = 4096;
+
+// Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core, more
+// than kMostThreads: as many as these.
 void RunWithThreads(int threads, const std::function<void()>& work);
 
 // Runs `work`; a thread that waits for a loop in it does not begin with anything outside of it.

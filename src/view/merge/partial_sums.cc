@@ -20,11 +20,8 @@ bool IsReduction(std::string_view api) {
 
 // Whether a call of communication is among the ranks of the group, as far as it says.
 bool IsAmong(const std::vector<int64_t>& group, const Part& part, std::string_view api) {
-  Call call;
-  call.name = part.name;
-  call.members = part.members;
   std::vector<CommGroup> groups;
-  const CommCall comm = ReadCommCall(call, api, groups);
+  const CommCall comm = CommunicationOf(part, api, groups);
   if (comm.group < 0) return true;
   const std::vector<int64_t>& ranks = groups[static_cast<size_t>(comm.group)].ranks;
   return ranks.empty() || std::ranges::is_permutation(ranks, group);

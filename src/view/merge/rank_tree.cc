@@ -83,6 +83,13 @@ bool HaveSameAncestors(const Part& a, const Part& b) {
   return x == y;  // both null
 }
 
+CommCall CommunicationOf(const Part& part, std::string_view api, std::vector<CommGroup>& groups) {
+  Call call;
+  call.name = part.name;
+  call.members = part.members;
+  return ReadCommCall(call, api, groups);
+}
+
 std::string WithRankMark(std::string_view api_name, int64_t rank) {
   const size_t first = api_name.find('.');
   if (first == std::string_view::npos) return std::string(api_name);

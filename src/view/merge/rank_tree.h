@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "load/rank_scan.h"
 #include "plumbline/record.h"
 #include "plumbline/result.h"
 #include "view/model_graph.h"
@@ -72,6 +73,10 @@ void AttachAt(Part& part, Part& parent, size_t place);
 
 // Whether the names from both parts' parents up to the root are equal.
 bool HaveSameAncestors(const Part& a, const Part& b);
+
+// What a call of communication says (load/rank_scan.h); `api` is its CommunicationApi(). Adds its
+// group to `groups`.
+CommCall CommunicationOf(const Part& part, std::string_view api, std::vector<CommGroup>& groups);
 
 // "Torch.add_rank1.0.forward" of "Torch.add.0.forward" with 1: calls that the ranks number on their
 // own.

@@ -73,11 +73,8 @@ RankGroups SummingGroups(const std::vector<RankTree>& trees) {
     for (const Part& part : tree.parts) {
       const auto api = CommunicationApi(part.name);
       if (!api || api->find("reduce") == api->npos) continue;
-      plumbline::Call call;
-      call.name = part.name;
-      call.members = part.members;
       std::vector<CommGroup> found;
-      const CommCall comm = ReadCommCall(call, *api, found);
+      const CommCall comm = CommunicationOf(part, *api, found);
       const bool is_known =
           comm.group >= 0 && !found[static_cast<size_t>(comm.group)].ranks.empty();
       groups.insert(is_known ? found[static_cast<size_t>(comm.group)].ranks : all);
@@ -94,11 +91,8 @@ Status CheckAllRanks(const std::string& target, std::span<const RankTree> trees)
     for (const Part& part : tree.parts) {
       const auto api = CommunicationApi(part.name);
       if (!api) continue;
-      plumbline::Call call;
-      call.name = part.name;
-      call.members = part.members;
       std::vector<CommGroup> found;
-      const CommCall comm = ReadCommCall(call, *api, found);
+      const CommCall comm = CommunicationOf(part, *api, found);
       for (const CommGroup& group : found) named.insert(group.ranks.begin(), group.ranks.end());
       for (const PeerTransfer& transfer : comm.transfers) {
         if (transfer.peer) named.insert(*transfer.peer);

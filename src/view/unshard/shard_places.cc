@@ -17,18 +17,6 @@ namespace {
 
 constexpr std::string_view kParameterPlaces = "parameters.";
 
-// "model", "layers", "3" of a path.
-std::vector<std::string_view> Components(std::string_view path) {
-  std::vector<std::string_view> parts;
-  size_t begin = 0;
-  while (begin <= path.size()) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    parts.push_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 // The numbers of every list of modules: "model.layers" -> {0, 1, 2}.
 using Lists = std::map<std::string, std::set<int64_t>, std::less<>>;
 
@@ -36,7 +24,7 @@ Lists ListsOf(const std::vector<std::string>& paths) {
   Lists lists;
   for (const std::string& path : paths) {
     std::string list;
-    for (const std::string_view part : Components(path)) {
+    for (const std::string_view part : SplitAt(path, '.')) {
       const auto number = NaturalAfter("", part);
       if (number && !list.empty()) lists[list].insert(*number);
       if (!list.empty()) list += '.';
@@ -70,8 +58,9 @@ ParameterMap ParametersOf(const RankTree& tree) {
     // Places are of a part that can be changed; nothing is.
     for (const PlacedValue& value : PlacedValuesOf(const_cast<Part&>(part))) {
       if (value.tensor == nullptr || !value.place.starts_with(kParameterPlaces)) continue;
-      parameters.emplace(fmt::format("{}.{}", name->path, value.place.substr(kParameterPlaces.size())),
-                         *value.tensor);
+      parameters.emplace(
+          fmt::format("{}.{}", name->path, value.place.substr(kParameterPlaces.size())),
+          *value.tensor);
     }
   }
   return parameters;
@@ -161,7 +150,7 @@ class OffsetSearch {
   }
 
   static bool IsInInnerList(std::string_view name, std::string_view list) {
-    const auto parts = Components(name.substr(list.size() + 1));
+    const auto parts = SplitAt(name.substr(list.size() + 1), '.');
     return std::any_of(parts.begin() + 1, parts.end(),
                        [](std::string_view part) { return NaturalAfter("", part).has_value(); });
   }
@@ -188,7 +177,7 @@ ListOffsets FindOffsets(const RankTree& golden, const RankTree& rank) {
 std::string WithOffsets(std::string_view path, const ListOffsets& offsets) {
   if (offsets.empty()) return std::string(path);
   std::string renamed;
-  for (const std::string_view part : Components(path)) {
+  for (const std::string_view part : SplitAt(path, '.')) {
     const auto number = NaturalAfter("", part);
     const auto list = number ? offsets.find(renamed) : offsets.end();
     if (!renamed.empty()) renamed += '.';

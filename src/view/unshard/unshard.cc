@@ -101,10 +101,6 @@ class Unsharder {
     DescribeParameters(report);
     DescribeActivations(report);
     DescribeStages(report);
-    report.parameters = parameters_;
-    report.proven_parameters = proven_;
-    report.summands = summands_.size();
-    report.unknown = unknown_.size();
     if (parameters_ == 0) {
       report.plan.emplace_back(
           "proof: none, as no parameters were recorded (levels L0 and mix do): shapes alone");
@@ -140,6 +136,7 @@ class Unsharder {
     uint64_t count = 0;
     int64_t parts = 1;
   };
+  using DividedBy = std::map<std::vector<size_t>, Divided>;  // by dimensions
 
   using Peers = std::vector<std::pair<size_t, Part*>>;  // rank and its call
 
@@ -198,7 +195,9 @@ class Unsharder {
                       IsParameter(value.golden) ? TensorKind::kParameter : TensorKind::kValue);
   }
 
-  static bool IsParameter(const PlacedValue& value) { return value.place.starts_with(kPlaceOfParameters); }
+  static bool IsParameter(const PlacedValue& value) {
+    return value.place.starts_with(kPlaceOfParameters);
+  }
 
   static bool IsBackward(const Part& part) {
     const auto name = ParseCallName(part.name);
@@ -221,14 +220,16 @@ class Unsharder {
   }
 
   // Golden's parameters have to come together from what the ranks have.
-  Status CheckParameters(const std::vector<Call>& calls) const {
+  Status CheckParameters(const std::vector<Call>& calls) {
     for (const Call& call : calls) {
       const std::vector<Value> values = ValuesOf(call);
       for (const PlacedValue& golden : PlacedValuesOf(*call.golden)) {
         if (golden.tensor == nullptr || !IsParameter(golden)) continue;
         const auto own = std::ranges::find_if(
             values, [&](const Value& value) { return value.golden.place == golden.place; });
-        if (own != values.end() && FoldedOf(*own).share != Share::kUnknown) continue;
+        const FoldedTensor folded = own == values.end() ? FoldedTensor() : FoldedOf(*own);
+        if (folded.share == Share::kShards) tensor_parts_ = std::max(tensor_parts_, folded.parts);
+        if (folded.share != Share::kUnknown) continue;
         return Error(
             ErrorCode::kInvalidArgument,
             fmt::format("golden's parameter {} of {} {} (expected all ranks of one run of that "
@@ -243,18 +244,8 @@ class Unsharder {
 
   // So has what the first module gets, and no rank may have two parts in it.
   Status CheckInput() const {
-    int64_t tensor_parts = 1;
-    for (const auto& [place, golden] : golden_places_) {
-      const auto name = ParseCallName(golden->name);
-      if (!name || name->form != CallName::Form::kModule) continue;
-      for (const Value& value : ValuesOf({golden, nullptr, PeersAt(place)})) {
-        if (!IsParameter(value.golden)) continue;
-        const FoldedTensor folded = FoldedOf(value);
-        if (folded.share == Share::kShards) tensor_parts = std::max(tensor_parts, folded.parts);
-      }
-    }
     const bool has_room =
-        !SharesInput() || input_.parts * tensor_parts <= static_cast<int64_t>(input_holders_);
+        !SharesInput() || input_.parts * tensor_parts_ <= static_cast<int64_t>(input_holders_);
     if (has_room && (input_name_.empty() || input_.share != Share::kUnknown)) return {};
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} does not come together from the ranks (expected one step of one "
@@ -378,9 +369,7 @@ class Unsharder {
     out.frames = {};
     if (call.peers.empty()) return;
     if (golden.is_module() && call.peers.size() < ranks_.size()) {
-      std::vector<size_t> holders;
-      for (const auto& [rank, part] : call.peers) holders.push_back(rank);
-      ++stages_[holders];
+      ++stages_[HoldersOf(call.peers)];
     }
     bool has_parameters = false, has_shards = false;  // of parameters
     std::optional<FoldedTensor> input;
@@ -500,7 +489,6 @@ class Unsharder {
   // Lists of one name in several modules are told together.
   void DescribeLists(UnshardReport& report) {
     struct Found {
-      uint64_t lists = 0;
       int64_t agreeing = 0;
       bool is_certain = true, fits = true;
       std::map<int64_t, std::pair<int64_t, int64_t>> ranks;  // number of modules, first one
@@ -509,9 +497,7 @@ class Unsharder {
     for (size_t i = 0; i < ranks_.size(); ++i) {
       for (const auto& [list, found] : offsets_[i]) {
         Found& all = lists[WithStars(list)];
-        const bool is_new =
-            all.ranks.emplace(ranks_[i].rank, std::pair(found.count, found.first)).second;
-        all.lists += is_new && all.ranks.size() > 1 ? 0 : 1;
+        all.ranks.emplace(ranks_[i].rank, std::pair(found.count, found.first));
         all.agreeing += std::max<int64_t>(found.agreeing, 0);
         all.is_certain = all.is_certain && found.is_certain;
         all.fits = all.fits && found.agreeing >= 0;
@@ -547,18 +533,25 @@ class Unsharder {
     return text;
   }
 
-  void DescribeParameters(UnshardReport& report) {
-    if (divided_parameters_.empty()) return;
-    int64_t parts = 1;
+  static std::vector<std::string> WaysOf(const DividedBy& all) {
     std::vector<std::string> ways;
-    for (const auto& [dimensions, divided] : divided_parameters_) {
-      parts = std::max(parts, divided.parts);
+    for (const auto& [dimensions, divided] : all) {
       ways.push_back(
           fmt::format("{} along dimension {}", divided.count, fmt::join(dimensions, " and ")));
     }
+    return ways;
+  }
+
+  void DescribeParameters(UnshardReport& report) {
+    if (divided_parameters_.empty()) return;
+    int64_t parts = 1;
+    for (const auto& [dimensions, divided] : divided_parameters_) {
+      parts = std::max(parts, divided.parts);
+    }
     report.layout.push_back(fmt::format("tensor parallel {}", parts));
     report.plan.push_back(fmt::format("parameters: shards of {}: {}; whole: {}", parts,
-                                      fmt::join(ways, ", "), whole_parameters_));
+                                      fmt::join(WaysOf(divided_parameters_), ", "),
+                                      whole_parameters_));
   }
 
   void DescribeActivations(UnshardReport& report) {
@@ -579,11 +572,7 @@ class Unsharder {
       report.plan.push_back(fmt::format(
           "summands: {} values are compared by the sum that a reduction made of them", summed_));
     }
-    std::vector<std::string> ways;
-    for (const auto& [dimensions, divided] : divided_) {
-      ways.push_back(
-          fmt::format("{} along dimension {}", divided.count, fmt::join(dimensions, " and ")));
-    }
+    std::vector<std::string> ways = WaysOf(divided_);
     if (packed_.count > 0) {
       report.layout.emplace_back("other dimensions of one batch");
       ways.push_back(fmt::format("{} with other dimensions", packed_.count));
@@ -594,18 +583,16 @@ class Unsharder {
   }
 
   void DescribeStages(UnshardReport& report) {
-    std::set<std::set<size_t>> sets;
     for (const auto& [holders, count] : stages_) {
       std::vector<int64_t> numbers;
       for (const size_t rank : holders) numbers.push_back(ranks_[rank].rank);
-      sets.insert(std::set<size_t>(holders.begin(), holders.end()));
       report.plan.push_back(fmt::format("calls of modules on rank{} {} alone: {}",
                                         numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "),
                                         count));
     }
-    if (sets.empty()) return;
+    if (stages_.empty()) return;
     report.layout.push_back(
-        fmt::format("{} parallel {}", OnlyExpertsApart() ? "expert" : "pipeline", sets.size()));
+        fmt::format("{} parallel {}", OnlyExpertsApart() ? "expert" : "pipeline", stages_.size()));
   }
 
   // Whether what single ranks hold are experts, and everything else is everywhere.
@@ -661,12 +648,12 @@ class Unsharder {
   std::vector<std::string> incomplete_;
   FoldedTensor input_;
   double gradient_scale_ = 1;
-  int64_t sequence_parts_ = 1;
+  int64_t sequence_parts_ = 1, tensor_parts_ = 1;  // tensor_parts_: most shards of a parameter
   uint64_t loop_calls_ = 0, summed_ = 0;
 
   std::set<std::string> counted_parameters_;
   uint64_t parameters_ = 0, proven_ = 0, whole_parameters_ = 0, whole_ = 0;
-  std::map<std::vector<size_t>, Divided> divided_parameters_, divided_;  // by dimensions
+  DividedBy divided_parameters_, divided_;
   Divided packed_;
   std::map<std::vector<size_t>, uint64_t> stages_;  // calls by those who make them
   std::vector<std::string> summands_, unknown_;

@@ -3,7 +3,7 @@
 #ifndef PLUMBLINE_VIEW_UNSHARD_UNSHARD_H_
 #define PLUMBLINE_VIEW_UNSHARD_UNSHARD_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,8 +24,6 @@ struct UnshardReport {
   size_t ranks = 0;
   std::vector<std::string> layout;  // "TP 2", "PP 2", in words
   std::vector<std::string> plan;    // why: a line for each finding
-  uint64_t parameters = 0, proven_parameters = 0;
-  uint64_t summands = 0, unknown = 0;  // tensors that cannot be compared
   // The plan as lines of text, each ended by '\n'.
   [[nodiscard]] std::string Text() const;
 };
