@@ -163,6 +163,10 @@ std::string EntryTable::ConstructText() const {
   return dump_json::FormatConstruct(calls);
 }
 
+std::string_view EntryTable::MainFileOf(Files files) {
+  return files == Files::kDebug ? run_files::kDebugJson : run_files::kDumpJson;
+}
+
 Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
@@ -175,10 +179,8 @@ Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,
     PL_TRY(WriteFileAtomically(directory, run_files::kConstructJson, ConstructText(),
                                options.durable));
   }
-  const std::string_view name =
-      options.files == Files::kDebug ? run_files::kDebugJson : run_files::kDumpJson;
   WriteResult result;
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, name));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, MainFileOf(options.files)));
   PL_TRY(WriteDump(file, header, keep_tensor, result));
   if (options.before_dump) PL_TRY(options.before_dump(result));
   PL_TRY(file.Commit(options.durable));

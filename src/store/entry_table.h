@@ -54,6 +54,8 @@ class EntryTable {
     kDumpOnly,  // dump.json
     kDebug,     // debug.json, whose entries are values
   };
+  // The one that holds the entries.
+  static std::string_view MainFileOf(Files files);
   // Into `directory`, each by rename, the dump last. With `durable` each is synced first.
   struct WriteOptions {
     Files files = Files::kAll;

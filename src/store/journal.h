@@ -95,6 +95,7 @@ class Journal {
   Status AppendSeal() { return Append(RecordKind::kSeal, {}); }
   Status Sync() { return file_.Sync(); }
   Status Touch() { return file_.Touch(); }
+  Status SetModifiedAt(int64_t time) { return file_.SetModifiedAt(time); }
   Status Close() { return file_.Close(); }
 
   [[nodiscard]] bool is_open() const { return file_.is_open(); }

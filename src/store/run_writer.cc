@@ -28,8 +28,7 @@ void LogIfFailed(const Status& status) {
 Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files files) {
   // One call per file system instead of one per file: a step can have thousands of tensor files.
   if (has_tensors) return directory.SyncFileSystem();
-  std::vector<std::string_view> names = {run_files::kDumpJson};
-  if (files == EntryTable::Files::kDebug) names = {run_files::kDebugJson};
+  std::vector<std::string_view> names = {EntryTable::MainFileOf(files)};
   if (files == EntryTable::Files::kAll) {
     names.push_back(run_files::kStackJson);
     names.push_back(run_files::kConstructJson);
@@ -39,6 +38,15 @@ Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files
     PL_TRY(file.Sync());
   }
   return directory.Sync();
+}
+
+// Readers take a journal that is not older than dump.json as the sign that dump.json lacks calls,
+// and a small step begins and ends within one tick of a file system's clock. A second: some keep
+// no finer times. Where it fails, readers ask for a recovery that adds nothing.
+void MakeOlder(Journal& journal, const std::string& main_file) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const Result<int64_t> written = ModifiedAt(main_file);
+  if (written) (void)journal.SetModifiedAt(*written - kSecond);
 }
 
 // Nothing to say of a directory that the user has removed or moved since: it was complete.
@@ -446,7 +454,12 @@ Status RunWriter::WriteFinalFiles() {
   if (std::exchange(unpublished_, 0) > 0) RecordLosses();
   changed_ = false;
   published_bytes_ = entries_.bytes_added();
+  if (!journal_failed_) MakeOlder(journal_, MainFile());
   return {};
+}
+
+std::string RunWriter::MainFile() const {
+  return JoinPath(handle_->path(), EntryTable::MainFileOf(files_));
 }
 
 Status RunWriter::ReturnToPlace() {
@@ -511,12 +524,15 @@ Status RunWriter::Finish() {
   ReportLeftOvers();
   // Shared only because std::function must be copyable.
   auto finish = [directory = handle_, sync = SyncJob(), sealable = !journal_failed_,
-                 &trouble = threads_.trouble,
+                 main_file = MainFile(), &trouble = threads_.trouble,
                  journal = std::make_shared<Journal>(std::move(journal_))] {
     const Status synced = sync();
     ReportUnsynced(synced, *directory, trouble);
     if (!synced) return;  // not known to be on disk: the journal stays
-    if (sealable) LogIfFailed(journal->AppendSeal());
+    if (sealable) {
+      LogIfFailed(journal->AppendSeal());
+      MakeOlder(*journal, main_file);
+    }
     LogIfFailed(directory->Remove(run_files::kJournal));
     LogIfFailed(journal->Close());
   };

@@ -159,6 +159,7 @@ class RunWriter {
   void RecordLosses();
   Status PublishLocked();
   Status WriteFinalFiles();
+  [[nodiscard]] std::string MainFile() const;
   Status ReturnToPlace();
   [[nodiscard]] EntryTable::KeepTensor TensorFilter() const;
   void ReportLeftOvers() const;

@@ -173,6 +173,28 @@ TEST(RunWriter, FinishRemovesTheJournalOncePublished) {
             (std::vector<std::string>{".run", "construct.json", "dump.json", "stack.json"}));
 }
 
+// Which is what readers tell a complete dump.json by, within one tick of the file system's clock
+// too, where a process ends before its journal is removed.
+TEST(RunWriter, TheJournalIsOlderThanAPublishedDumpAndNoOlderThanOneThatLacksCalls) {
+  const auto is_older = [](const std::string& directory) {
+    return ModifiedAt(directory + "/.dump.journal").value() <
+           ModifiedAt(directory + "/dump.json").value();
+  };
+  for (int i = 0; i < 20; ++i) {  // a tick ends somewhere
+    const TestDirectory dir;
+    StoreThreads threads;
+    const auto writer = Open(WriterOptions(dir.path()), threads);
+    EXPECT_FALSE(is_older(writer->directory()));
+    Add(*writer, "a", "x", 1);
+    ASSERT_TRUE(writer->Publish());
+    EXPECT_TRUE(is_older(writer->directory()));
+    Add(*writer, "b", "x", 2);
+    EXPECT_FALSE(is_older(writer->directory()));
+    ASSERT_TRUE(writer->Publish());
+    EXPECT_TRUE(is_older(writer->directory()));
+  }
+}
+
 TEST(RunWriter, PublishWithoutNewsTouchesNothing) {
   const TestDirectory dir;
   StoreThreads threads;

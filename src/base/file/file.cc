@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -348,6 +349,14 @@ Status File::Sync() {
 
 Status File::Touch() {
   if (::futimens(fd_, nullptr) == 0) return {};
+  return ErrnoError(errno, path_, "set the time of");
+}
+
+Status File::SetModifiedAt(int64_t time) {
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  const timespec modified{time / kNanoseconds, time % kNanoseconds};
+  const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, modified};
+  if (::futimens(fd_, times.data()) == 0) return {};
   return ErrnoError(errno, path_, "set the time of");
 }
 

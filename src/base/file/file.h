@@ -116,6 +116,8 @@ class File {
   Status Close();
   // Sets the time of the last change to now; needs no space.
   Status Touch();
+  // Sets it to that time, as ModifiedAt() gives it.
+  Status SetModifiedAt(int64_t time);
   // Advisory exclusive lock (flock), not waiting: false if another process holds it.
   Result<bool> TryLock();
 
