@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "base/file/file.h"
 #include "base/file/lost_mapping.h"
+#include "base/file/object_store.h"
 #include "command_tree.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
@@ -20,6 +22,7 @@
 #include "help_page.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/c_api.h"
+#include "python_program.h"
 #include "terminal.h"
 #include "usage.h"
 
@@ -156,6 +159,26 @@ int RunMsprobe(const std::vector<std::string>& words) {
   return Run(translated->words);
 }
 
+constexpr const char* kObjectsProgram =
+    "import sys\n"
+    "try:\n"
+    "    from plumbline import objects\n"
+    "except ImportError as error:\n"
+    "    print(f'plumb: {sys.executable}: {error} (a path in a store needs a Python with plumbline; '\n"
+    "          'PLUMBLINE_PYTHON names it)', file=sys.stderr)\n"
+    "    sys.exit(2)\n"
+    "sys.exit(objects.main())\n";
+
+// A command whose words name objects of a store runs again beside a program that fetches them.
+std::optional<int> RunBesideStore(const std::vector<std::string>& words) {
+  if (object_store::IsOpen() || std::ranges::none_of(words, object_store::IsNamedBy)) return {};
+  const Result<std::string> self = OwnProgram();
+  if (!self) return ReportError(words[0].c_str(), self.error());
+  std::vector<std::string> all = {"--", *self};
+  all.insert(all.end(), words.begin(), words.end());
+  return ReportError(words[0].c_str(), BecomePython("", kObjectsProgram, all));
+}
+
 int Main(int argc, char** argv) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   const Result<kernels::CpuTarget> target = kernels::ChooseTarget();
@@ -164,6 +187,7 @@ int Main(int argc, char** argv) {
     return ExitStatus(target.error().code());
   }
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (const std::optional<int> status = RunBesideStore(words)) return *status;
   // A link of that name beside the program stands in for upstream's script.
   const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);
   if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words, Run);

@@ -17,10 +17,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file/object_store.h"
+
 namespace plumbline {
 
+using object_store::LocalPath;
+
 Result<std::vector<DirectoryEntry>> ListEntries(const std::string& path) {
-  DIR* directory = ::opendir(path.c_str());
+  DIR* directory = ::opendir(LocalPath(path).c_str());
   if (directory == nullptr) return ErrnoError(errno, path, "list");
   std::vector<DirectoryEntry> entries;
   while (const dirent* entry = ::readdir(directory)) {
@@ -76,7 +80,7 @@ bool IsRemoved(int fd, const struct stat& info) {
 }  // namespace
 
 Result<Directory> Directory::Open(const std::string& path) {
-  const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), kOpenFlags, 0);
+  const int fd = Syscalls().openat(AT_FDCWD, LocalPath(path).c_str(), kOpenFlags, 0);
   if (fd < 0) return ErrnoError(errno, path, "open");
   Result<std::string> place = AbsolutePath(path);
   return Directory(fd, path, place ? *std::move(place) : path);
@@ -84,7 +88,7 @@ Result<Directory> Directory::Open(const std::string& path) {
 
 Result<Directory> Directory::OpenUnlinked(const std::string& path) {
   const std::string bare = WithoutTrailingSlashes(path);
-  const int fd = Syscalls().openat(AT_FDCWD, bare.c_str(), kOpenFlags | O_NOFOLLOW, 0);
+  const int fd = Syscalls().openat(AT_FDCWD, LocalPath(bare).c_str(), kOpenFlags | O_NOFOLLOW, 0);
   if (fd < 0) {
     if (errno == ENOTDIR || errno == ELOOP) return NoDirectory(path);
     return ErrnoError(errno, path, "open");

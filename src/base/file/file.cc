@@ -19,12 +19,15 @@
 
 #include "base/file/directory.h"
 #include "base/file/lost_mapping.h"
+#include "base/file/object_store.h"
 
 namespace plumbline {
 
+using object_store::LocalPath;
+
 PathKind KindOf(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return PathKind::kMissing;
+  if (::stat(LocalPath(path).c_str(), &info) != 0) return PathKind::kMissing;
   if (S_ISREG(info.st_mode)) return PathKind::kFile;
   if (S_ISDIR(info.st_mode)) return PathKind::kDirectory;
   return PathKind::kOther;
@@ -32,7 +35,7 @@ PathKind KindOf(const std::string& path) {
 
 Result<PathFacts> Inspect(const std::string& path) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (::lstat(LocalPath(path).c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   PathFacts facts;
   facts.kind = S_ISREG(info.st_mode)   ? PathKind::kFile
                : S_ISDIR(info.st_mode) ? PathKind::kDirectory
@@ -45,7 +48,7 @@ Result<PathFacts> Inspect(const std::string& path) {
 }
 
 Result<std::string> RealPath(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
+  char* resolved = ::realpath(LocalPath(path).c_str(), nullptr);
   if (resolved == nullptr) return ErrnoError(errno, path, "resolve");
   std::string result(resolved);
   std::free(resolved);
@@ -54,7 +57,7 @@ Result<std::string> RealPath(const std::string& path) {
 
 Result<std::string> AbsolutePath(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  const std::filesystem::path absolute = std::filesystem::absolute(LocalPath(path).text(), error);
   if (error) return ErrnoError(error.value(), path, "make absolute");
   std::string text = absolute.lexically_normal().string();
   if (text.size() > 1 && text.back() == '/') text.pop_back();
@@ -63,24 +66,24 @@ Result<std::string> AbsolutePath(const std::string& path) {
 
 Result<uint64_t> FileSize(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (::stat(LocalPath(path).c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   return static_cast<uint64_t>(info.st_size);
 }
 
 Result<int64_t> ModifiedAt(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (::stat(LocalPath(path).c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
 Result<FileIdentity> IdentityOf(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (::stat(LocalPath(path).c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   return FileIdentity{static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)};
 }
 
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
-  DIR* directory = ::opendir(path.c_str());
+  DIR* directory = ::opendir(LocalPath(path).c_str());
   if (directory == nullptr) return ErrnoError(errno, path, "list");
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(directory)) {
@@ -141,23 +144,43 @@ int OpenCall(int directory, const char* path, int flags, mode_t mode) {
   return ::openat(directory, path, flags, mode);
 }
 
-// `name` is looked up in `directory`; `path` is for messages.
-Result<int> OpenInside(const Directory& directory, const std::string& name, int flags,
-                       std::string_view action) {
-  for (;;) {
-    const int fd =
-        Syscalls().openat(directory.fd(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, kFileMode);
-    if (fd >= 0) return fd;
-    if (errno != EINTR) return ErrnoError(errno, JoinPath(directory.path(), name), action);
+// What `open` gives, once the bytes of the object at `path` are there. They may be dropped again
+// before it is open, to make room for others.
+template <class Open>
+Result<int> OpenFetched(const LocalPath& path, int flags, const Open& open) {
+  constexpr int kAttempts = 4;
+  if (!object_store::IsOpen() || (flags & (O_TRUNC | O_DIRECTORY)) != 0) return open();
+  for (int attempt = 1;; ++attempt) {
+    PL_TRY(object_store::Fetch(path));
+    PL_TRY_ASSIGN(const int fd, open());
+    if (attempt == kAttempts || !object_store::LacksBytes(path, fd)) return fd;
+    Syscalls().close(fd);
   }
 }
 
+// `name` is looked up in `directory`; `path` is for messages.
+Result<int> OpenInside(const Directory& directory, const std::string& name, int flags,
+                       std::string_view action) {
+  const std::string path = object_store::IsOpen() ? JoinPath(directory.path(), name) : "";
+  return OpenFetched(LocalPath(path), flags, [&]() -> Result<int> {
+    for (;;) {
+      const int fd = Syscalls().openat(directory.fd(), name.c_str(),
+                                       flags | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+      if (fd >= 0) return fd;
+      if (errno != EINTR) return ErrnoError(errno, JoinPath(directory.path(), name), action);
+    }
+  });
+}
+
 Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view action) {
-  for (;;) {
-    const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), flags | O_CLOEXEC, kFileMode);
-    if (fd >= 0) return fd;
-    if (errno != EINTR) return ErrnoError(errno, path, action);
-  }
+  const LocalPath local(path);
+  return OpenFetched(local, flags, [&]() -> Result<int> {
+    for (;;) {
+      const int fd = Syscalls().openat(AT_FDCWD, local.c_str(), flags | O_CLOEXEC, kFileMode);
+      if (fd >= 0) return fd;
+      if (errno != EINTR) return ErrnoError(errno, path, action);
+    }
+  });
 }
 
 // Nothing when something stands there already, whatever it is. An error names `named`: what the
@@ -165,7 +188,7 @@ Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view 
 Result<std::optional<int>> OpenNew(const std::string& path, const std::string& named) {
   for (;;) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), flags, kFileMode);
+    const int fd = Syscalls().openat(AT_FDCWD, LocalPath(path).c_str(), flags, kFileMode);
     if (fd >= 0) return std::optional(fd);
     if (errno == EEXIST) return std::optional<int>();
     if (errno != EINTR) return ErrnoError(errno, named, "create");
@@ -445,7 +468,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (committed_) return;
   if (directory_ == nullptr) {
-    Syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
+    Syscalls().unlinkat(AT_FDCWD, LocalPath(file_.path()).c_str(), 0);
   } else {
     (void)directory_->Remove(BaseName(file_.path()));
   }
@@ -473,7 +496,7 @@ Result<std::optional<NameHold>> NameHold::Make(const std::string& path) {
 }
 
 NameHold::~NameHold() {
-  if (!path_.empty()) Syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
+  if (!path_.empty()) Syscalls().unlinkat(AT_FDCWD, LocalPath(path_).c_str(), 0);
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable) {
@@ -493,9 +516,11 @@ Status MakeDirectories(const std::string& path) {
   if (path.empty()) {
     return Error(ErrorCode::kInvalidArgument, "directory name is empty");
   }
-  for (size_t end = 1; end <= path.size(); ++end) {
-    if (end < path.size() && path[end] != '/') continue;
-    const std::string prefix = path.substr(0, end);
+  const LocalPath local(path);
+  const std::string& whole = local.text();
+  for (size_t end = 1; end <= whole.size(); ++end) {
+    if (end < whole.size() && whole[end] != '/') continue;
+    const std::string prefix = whole.substr(0, end);
     if (Syscalls().mkdirat(AT_FDCWD, prefix.c_str(), kDirectoryMode) == 0) continue;
     const int error = errno;
     if (KindOf(prefix) == PathKind::kDirectory) continue;
@@ -524,17 +549,17 @@ Status SyncFileSystem(const std::string& path) {
 }
 
 Status RemoveFile(const std::string& path) {
-  if (Syscalls().unlinkat(AT_FDCWD, path.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (Syscalls().unlinkat(AT_FDCWD, LocalPath(path).c_str(), 0) == 0 || errno == ENOENT) return {};
   return ErrnoError(errno, path, "remove");
 }
 
 Status RenameFile(const std::string& from, const std::string& to) {
-  if (Syscalls().renameat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str()) == 0) return {};
+  if (Syscalls().renameat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str()) == 0) return {};
   return ErrnoError(errno, from, fmt::format("rename to {}", to));
 }
 
 Status LinkFile(const std::string& from, const std::string& to) {
-  if (Syscalls().linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0) == 0) return {};
+  if (Syscalls().linkat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str(), 0) == 0) return {};
   return LinkError(errno, from, to);
 }
 

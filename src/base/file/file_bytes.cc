@@ -18,6 +18,7 @@
 
 #include "base/file/directory.h"
 #include "base/file/file.h"
+#include "base/file/object_store.h"
 
 namespace plumbline {
 
@@ -189,6 +190,7 @@ Result<FileBytes> FileBytes::Open(const std::string& path) {
 
 Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std::string_view name,
                                                  std::span<std::byte> buffer) {
+  PL_TRY(object_store::FetchInside(directory, name));
   const auto fail = [&](int error, std::string_view action) {
     return ErrnoError(error, JoinPath(directory.path(), name), action);
   };

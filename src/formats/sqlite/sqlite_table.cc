@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file/object_store.h"
 #include "base/process/parallel.h"
 #include "base/text/text_parts.h"
 #include "formats/sqlite/sqlite_tree.h"
@@ -26,8 +27,10 @@ int BindText(sqlite3_stmt* statement, int at, std::string_view text) {
 }
 
 Status Database::Open(const std::string& file, int flags) {
+  const object_store::LocalPath local(file);
+  PL_TRY(object_store::Fetch(local));
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(local.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(opened);
   return Check(code);
 }
@@ -56,6 +59,7 @@ Result<Database> Database::OpenToRead(const std::string& path) {
 Result<Database> Database::OpenImmutable(const std::string& path) {
   Database result(path, "read");
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
+  PL_TRY(object_store::Fetch(object_store::LocalPath(absolute)));
   std::string address = "file://";
   for (const char letter : absolute) {
     const bool has_meaning = letter == '%' || letter == '?' || letter == '#';

@@ -1,0 +1,145 @@
+#include "base/file/object_store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/file/directory.h"
+#include "base/file/file.h"
+
+namespace plumbline::object_store {
+
+namespace {
+
+// As fsspec names them.
+constexpr std::array<std::string_view, 16> kSchemes = {
+    "abfs", "abfss", "adl", "az",  "gcs",  "gs",   "hdfs", "oci",
+    "oss",  "s3",    "s3a", "smb", "sftp", "swift", "tos",  "webhdfs"};
+constexpr std::string_view kMark = "://";
+
+const std::string& Root() {
+  static const std::string root = [] {
+    const char* const named = std::getenv(kDirectory);
+    return std::string(named == nullptr ? "" : named);
+  }();
+  return root;
+}
+
+// Length of the scheme in front of a path; 0: it has none.
+size_t SchemeOf(std::string_view path) {
+  const size_t size = path.find(kMark);
+  if (size == std::string_view::npos) return 0;
+  return std::ranges::find(kSchemes, path.substr(0, size)) == kSchemes.end() ? 0 : size;
+}
+
+class Connection {
+ public:
+  Connection() : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  // The answer of the program beside this one to a line. Empty: none.
+  std::string Ask(const std::string& line) {
+    if (!Connect() || !Send(line + "\n")) return {};
+    std::string answer;
+    std::array<char, 4096> piece{};
+    for (;;) {
+      const ssize_t count = ::read(fd_, piece.data(), piece.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return answer;
+      answer.append(piece.data(), static_cast<size_t>(count));
+    }
+  }
+
+ private:
+  bool Connect() {
+    // Through a descriptor: addresses of sockets are short, and temporary directories need not be.
+    const int root = ::open(Root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0 || root < 0) return false;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = fmt::format("/proc/self/fd/{}/.fetch", root);
+    std::memcpy(address.sun_path, name.data(), name.size());
+    int result = 0;
+    do {
+      result = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    } while (result != 0 && errno == EINTR);
+    ::close(root);
+    return result == 0;
+  }
+
+  bool Send(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t count = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      text.remove_prefix(static_cast<size_t>(count));
+    }
+    return true;
+  }
+
+  int fd_;
+};
+
+bool IsHollow(const struct stat& info) {
+  return S_ISREG(info.st_mode) && info.st_size > 0 && info.st_blocks == 0;
+}
+
+// Whether it is below the directory of objects.
+bool IsHere(const LocalPath& path) { return IsOpen() && path.text().starts_with(Root()); }
+
+}  // namespace
+
+bool IsNamedBy(std::string_view word) {
+  if (word.starts_with('-')) {
+    const size_t value = word.find('=');
+    return value != std::string_view::npos && SchemeOf(word.substr(value + 1)) > 0;
+  }
+  return SchemeOf(word) > 0;
+}
+
+bool IsOpen() { return !Root().empty(); }
+
+LocalPath::LocalPath(const std::string& path) : path_(path) {
+  const size_t scheme = IsOpen() ? SchemeOf(path) : 0;
+  if (scheme == 0) return;
+  is_stored_ = true;
+  const std::string_view place = std::string_view(path).substr(scheme + kMark.size());
+  stored_ = fmt::format("{}/{}/{}", Root(), std::string_view(path).substr(0, scheme), place);
+}
+
+bool LacksBytes(const LocalPath& path, int fd) {
+  struct stat info {};
+  return IsHere(path) && ::fstat(fd, &info) == 0 && IsHollow(info);
+}
+
+Status Fetch(const LocalPath& path) {
+  struct stat info {};
+  if (!IsHere(path) || ::stat(path.c_str(), &info) != 0 || !IsHollow(info)) return {};
+  const std::string answer = Connection().Ask(path.text());
+  if (answer == "ok") return {};
+  return Error(ErrorCode::kIo,
+               answer.empty() ? fmt::format("{}: the program that fetches objects is gone",
+                                            path.text())
+                              : answer);
+}
+
+Status FetchInside(const Directory& directory, std::string_view name) {
+  if (!IsOpen()) return {};
+  const std::string path = JoinPath(directory.path(), name);
+  return Fetch(LocalPath(path));
+}
+
+}  // namespace plumbline::object_store
