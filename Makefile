@@ -34,7 +34,7 @@ test:
 	@tools/bootstrap.sh packages test-packages web
 	@tools/bootstrap.sh release & compiling=$$!; \
 	  tools/bootstrap.sh python && { JOBS=1 tools/bootstrap.sh test-device & device=$$!; \
-	  tools/bootstrap.sh upstream mindspore optional parallel cluster; status=$$?; wait $$device || status=$$?; }; \
+	  tools/bootstrap.sh upstream mindspore optional parallel cluster objects; status=$$?; wait $$device || status=$$?; }; \
 	  status=$${status:-3}; wait $$compiling; exit $$status
 	@tools/bootstrap.sh native
 	@$(PYTHON) tools/run_tests.py

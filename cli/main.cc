@@ -128,7 +128,8 @@ int Run(std::vector<std::string> words) {
   app.add_subcommand(kMsprobe, "Run a command line written for upstream's program msprobe.");
   app.add_subcommand(kMsaccucmp, "Run a command line written for upstream's program msaccucmp.");
   app.footer(
-      FooterText("plumb help COMMAND, or plumb COMMAND --help, prints the page of a command.",
+      FooterText("plumb help COMMAND, or plumb COMMAND --help, prints the page of a command.\n"
+                 "A path may be one of an object store: s3://bucket/run.",
                  {"plumb compare runs/new/step0 runs/good/step0", "plumb help compare"},
                  {{1, "what --fail-on or a rule names was found"}}));
   if (!words.empty() && !words[0].starts_with('-') && !NamesCommand(app, words[0])) {
@@ -164,7 +165,8 @@ constexpr const char* kObjectsProgram =
     "try:\n"
     "    from plumbline import objects\n"
     "except ImportError as error:\n"
-    "    print(f'plumb: {sys.executable}: {error} (a path in a store needs a Python with plumbline; '\n"
+    "    print(f'plumb: {sys.executable}: {error} (a path in a store needs a Python with "
+    "plumbline; '\n"
     "          'PLUMBLINE_PYTHON names it)', file=sys.stderr)\n"
     "    sys.exit(2)\n"
     "sys.exit(objects.main())\n";

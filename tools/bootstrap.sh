@@ -17,6 +17,7 @@
 #   optional   build/optional: Triton, TorchAO, diffusers, timm, ONNX Runtime, for one test each
 #   parallel   build/parallel: DeepSpeed and Megatron-Core, for one test
 #   cluster    build/cluster: Ray, for one test and one benchmark
+#   objects    build/objects: s3fs and a server that speaks S3, for one test
 #   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
@@ -279,6 +280,10 @@ make_cluster() {
   make_beside cluster build/cluster requirements/cluster.txt 'import ray, ray.cluster_utils'
 }
 
+make_objects() {
+  make_beside objects build/objects requirements/objects.txt 'import s3fs, moto.server'
+}
+
 # Its program knows itself what is stale: tests call it too.
 build_test_device() {
   .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
@@ -299,8 +304,9 @@ for part in "$@"; do
     optional) make_optional ;;
     parallel) make_parallel ;;
     cluster) make_cluster ;;
+    objects) make_objects ;;
     test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, web, release, native," \
-      "python-native, upstream, mindspore, optional, parallel, cluster, test-device)" ;;
+      "python-native, upstream, mindspore, optional, parallel, cluster, objects, test-device)" ;;
   esac
 done

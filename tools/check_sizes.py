@@ -31,13 +31,13 @@ UNITS_OF_FOLDER = 30
 LONE_HEADER = 40
 # Beside the hook layers: nothing of these runs while a training is recorded (perturbation.py takes
 # the place of recording, and so does operator_check.py; point_saves.py is what a network of the
-# user's calls, with or without a recording). The last five, and cluster.py, which spreads a
-# comparison over machines, only read recordings that are complete; precheck_run is the processes of
-# a pre-check.
+# user's calls, with or without a recording). The last five, cluster.py, which spreads a comparison
+# over machines, and objects.py, which fetches what `plumb` reads from a store, only read recordings
+# that are complete; precheck_run is the processes of a pre-check.
 NOT_COUNTED = {"demo", "golden_ops", "config_check", "operator_dump", "precheck_run", "watch",
-               "cluster.py", "comparison.py", "comparison_result.py", "rank_comparison.py",
-               "graph_dumps.py", "operator_check.py", "perturbation.py", "point_saves.py",
-               "precheck_result.py"}
+               "cluster.py", "objects.py", "comparison.py", "comparison_result.py",
+               "rank_comparison.py", "graph_dumps.py", "operator_check.py", "perturbation.py",
+               "point_saves.py", "precheck_result.py"}
 EXCUSE = re.compile(r"Size caps: \S")
 EXCUSE_LINES = 40
 CXX_FOLDERS = ("include", "src", "cli", "python/bindings", "benchmarks", "fuzz", "tests")

@@ -25,6 +25,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +34,7 @@ DIRECTORY = "PLUMBLINE_OBJECTS"  # environment: where the program finds the file
 SOCKET = ".fetch"  # there: who is asked for bytes
 PIECE_BYTES = 8 << 20  # of one range request
 CONNECTIONS = 8
-ATTEMPTS = 6
+ATTEMPTS = 3  # each with those of the store's driver
 FIRST_PAUSE_S = 0.2  # doubled after each attempt
 AHEAD_FILES, AHEAD_BYTES = 16, 64 << 20  # fetched before they are asked for, in the order of calls
 LEAST_DROPPED = 1 << 20  # smaller files stay: what they take is little
@@ -59,20 +61,24 @@ def _line(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def _insist(what: str, work: Callable[[], _Value]) -> _Value:
+_has_given_up = threading.Event()  # an attempt was the last: no long waits for what comes after
+
+
+def _insist(what: str, work: Callable[[], _Value], attempts: int = ATTEMPTS) -> _Value:
     """Does it again after what may pass: a cut connection, a busy server.
 
     Raises:
-        StoreError: it cannot be done, or not in ATTEMPTS attempts.
+        StoreError: it cannot be done, or not in so many attempts.
     """
-    for attempt in range(ATTEMPTS):
+    for attempt in range(attempts):
         try:
             return work()
         except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError,
                 ImportError) as error:
             raise StoreError(f"{what}: {_line(error)}") from None
         except Exception as error:  # whatever the driver of this store raises
-            if attempt + 1 == ATTEMPTS or type(error).__name__ == "NoCredentialsError":
+            if attempt + 1 == attempts or _has_given_up.is_set():
+                _has_given_up.set()
                 raise StoreError(f"{what}: {_line(error)}") from None
         time.sleep(FIRST_PAUSE_S * 2**attempt)
     raise AssertionError
@@ -103,8 +109,8 @@ def _mark(info: dict[str, Any]) -> tuple[Any, ...]:
 def _seconds(info: dict[str, Any]) -> float:
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
         when = info.get(name)
-        if hasattr(when, "timestamp"):
-            return float(when.timestamp())
+        if isinstance(when, datetime):
+            return when.timestamp()
         if isinstance(when, (int, float)):
             return float(when)
     return 0.0
@@ -128,6 +134,7 @@ class Mirror:
         self._ahead = concurrent.futures.ThreadPoolExecutor(CONNECTIONS)
         self._stores: dict[str, Any] = {}
         self._made = 0
+        self.failures: list[StoreError] = []  # of what the program asked for
         (root / ".parts").mkdir()
 
     def close(self) -> None:
@@ -186,10 +193,10 @@ class Mirror:
             StoreError: the store did not take one of them.
         """
         unfetched = {one.file[0]: one for one in self._objects.values() if not one.fetched}
-        for path, one in list(self._objects.items()):
-            if not os.path.lexists(path):
-                _insist(f"{one.url}: cannot be removed", lambda one=one: one.store.rm_file(one.key))
-                del self._objects[path]
+        for name, one in list(self._objects.items()):
+            if not os.path.lexists(name):
+                _insist(f"{one.url}: cannot be removed", partial(one.store.rm_file, one.key))
+                del self._objects[name]
         changed = [path for path in self._written() if not self._is_known(path)]
         for number, path in enumerate(changed):
             if sys.stderr.isatty():
@@ -198,14 +205,8 @@ class Mirror:
             store = self._store(url)
             key = store._strip_protocol(url)
             source = unfetched.get(path.stat().st_ino)  # another name for an object
-
-            def put(path: Path = path, key: str = key, store: Any = store,
-                    source: _Object | None = source) -> None:
-                if source is not None:
-                    store.cp_file(source.key, key)
-                else:
-                    store.put_file(str(path), key)
-
+            put = (partial(store.put_file, str(path), key) if source is None
+                   else partial(store.cp_file, source.key, key))
             _insist(f"{url}: cannot be stored", put)
         if changed and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
@@ -213,11 +214,9 @@ class Mirror:
 
     def _written(self) -> Iterator[Path]:
         for scheme in sorted(self._stores):
-            for directory, _, names in os.walk(self.root / scheme):
-                for name in sorted(names):
-                    path = Path(directory, name)
-                    if not name.endswith(".tmp") and stat.S_ISREG(path.lstat().st_mode):
-                        yield path
+            for path in sorted((self.root / scheme).rglob("*")):
+                if not path.name.endswith(".tmp") and stat.S_ISREG(path.lstat().st_mode):
+                    yield path
 
     def _is_known(self, path: Path) -> bool:
         one = self._objects.get(str(path))
@@ -246,7 +245,7 @@ class Mirror:
                 return {}
             return found if isinstance(found, dict) else {one["name"]: one for one in found}
 
-        return _insist(f"{url}: cannot be listed", work)
+        return _insist(f"{url}: cannot be listed", work, attempts=1)
 
     def _local(self, url: str) -> Path:
         scheme, _, rest = url.partition("://")
@@ -280,7 +279,7 @@ class Mirror:
         os.utime(path, (seconds, seconds))
 
     def _keep_unfinished(self, journal: Path) -> None:
-        """Stores keep the order in which files came to them, not that in which they were written."""
+        """Stores have the times at which files came to them, not those of their last change."""
         times = [path.stat().st_mtime_ns for name in MAIN_FILES
                  if (path := journal.with_name(name)).exists()]
         newest = max([journal.stat().st_mtime_ns, *times])
@@ -407,6 +406,7 @@ class _Answer(socketserver.StreamRequestHandler):
         try:
             self.server.mirror.fetch(path)
         except StoreError as error:
+            self.server.mirror.failures.append(error)
             answer = str(error)
         with contextlib.suppress(OSError):  # the program has ended
             self.wfile.write(answer.encode(errors="surrogateescape"))
@@ -450,6 +450,10 @@ def main(words: Sequence[str] | None = None) -> int:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             status = _run([program, *words], root)
             server.shutdown()
+        if mirror.failures:
+            others = len(mirror.failures) - 1
+            more = f" (and {others} more that could not be read)" if others else ""
+            print(f"plumb {words[0]}: {mirror.failures[0]}{more}", file=sys.stderr)
         is_kept = True
         mirror.store_changes()
         is_kept = False

@@ -164,8 +164,8 @@ Result<int> OpenInside(const Directory& directory, const std::string& name, int 
   const std::string path = object_store::IsOpen() ? JoinPath(directory.path(), name) : "";
   return OpenFetched(LocalPath(path), flags, [&]() -> Result<int> {
     for (;;) {
-      const int fd = Syscalls().openat(directory.fd(), name.c_str(),
-                                       flags | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+      const int fd = Syscalls().openat(directory.fd(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC,
+                                       kFileMode);
       if (fd >= 0) return fd;
       if (errno != EINTR) return ErrnoError(errno, JoinPath(directory.path(), name), action);
     }
@@ -554,12 +554,14 @@ Status RemoveFile(const std::string& path) {
 }
 
 Status RenameFile(const std::string& from, const std::string& to) {
-  if (Syscalls().renameat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str()) == 0) return {};
+  if (Syscalls().renameat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str()) == 0)
+    return {};
   return ErrnoError(errno, from, fmt::format("rename to {}", to));
 }
 
 Status LinkFile(const std::string& from, const std::string& to) {
-  if (Syscalls().linkat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str(), 0) == 0) return {};
+  if (Syscalls().linkat(AT_FDCWD, LocalPath(from).c_str(), AT_FDCWD, LocalPath(to).c_str(), 0) == 0)
+    return {};
   return LinkError(errno, from, to);
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 // As fsspec names them.
 constexpr std::array<std::string_view, 16> kSchemes = {
-    "abfs", "abfss", "adl", "az",  "gcs",  "gs",   "hdfs", "oci",
+    "abfs", "abfss", "adl", "az",  "gcs",  "gs",    "hdfs", "oci",
     "oss",  "s3",    "s3a", "smb", "sftp", "swift", "tos",  "webhdfs"};
 constexpr std::string_view kMark = "://";
 
@@ -131,9 +131,9 @@ Status Fetch(const LocalPath& path) {
   const std::string answer = Connection().Ask(path.text());
   if (answer == "ok") return {};
   return Error(ErrorCode::kIo,
-               answer.empty() ? fmt::format("{}: the program that fetches objects is gone",
-                                            path.text())
-                              : answer);
+               answer.empty()
+                   ? fmt::format("{}: the program that fetches objects is gone", path.text())
+                   : answer);
 }
 
 Status FetchInside(const Directory& directory, std::string_view name) {

@@ -1,0 +1,239 @@
+"""`plumb` on recordings and results in an object store: the same answers as on files, read by
+ranges, over a link that is cut, and nothing taken for complete that is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from object_server import Link, Server, environment, serving
+from rank_dumps import Entry, forward, tensor, write_rank
+from recording import PLUMB, config, run
+from test_shards import timeless
+
+PIECE = 8 << 20
+RECORD = """
+import sys, torch
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[1])
+x = torch.arange(9 << 18, dtype=torch.float32) / 1000
+small = torch.ones(1000)
+debugger.start()
+y = torch.mul(x, 2.0)
+z = torch.add(y, float(sys.argv[2]))
+for i in range(30):
+    torch.abs(small)
+debugger.stop()
+debugger.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving() as one:
+        one.make_bucket("runs")
+        yield one
+
+
+@pytest.fixture
+def link(server: Server) -> Iterator[Link]:
+    one = Link(server.port)
+    yield one
+    one.close()
+
+
+def plumb(url: str, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs `plumb` with this server."""
+    return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
+                          env=environment(url, **more), timeout=120)
+
+
+def entries(wrong: float = 2.0) -> list[Entry]:
+    return [forward(f"Torch.mul.{i}.forward", [tensor(float(i))],
+                    [tensor(i * (wrong if i == 3 else 2.0))]) for i in range(1, 6)]
+
+
+@pytest.fixture(scope="module")
+def statistics(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two recordings of two ranks, on files and in the store, of which one rank goes wrong."""
+    folder = tmp_path_factory.mktemp("objects")
+    for side, wrong in (("good", 2.0), ("wrong", 7.0)):
+        for rank in range(2):
+            write_rank(folder / side / "step0" / f"rank{rank}", entries(wrong if rank else 2.0))
+    server.upload(folder, "runs/statistics")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tensors(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two recordings with tensors, some larger than what one range brings."""
+    folder = tmp_path_factory.mktemp("tensors")
+    for side, added in (("good", 1.0), ("wrong", 1.5)):
+        (folder / side).mkdir()
+        path = config(folder / side, task="tensor", summary_mode="statistics")
+        run(RECORD, path, added)
+    server.upload(folder, "runs/tensors")
+    return folder
+
+
+def as_stored(text: str, local: Path, where: str) -> list[str]:
+    """What is printed of files, as it is of the store; without the names of results."""
+    lines = text.replace(str(local), where).splitlines()
+    return [line for line in lines if not line.startswith("file: ")]
+
+
+def test_the_same_answer_and_files(server: Server, statistics: Path, tmp_path: Path) -> None:
+    words = ["--format", "csv,json", "--fail-on", "wrong"]
+    local = plumb(server.url, "compare", statistics / "wrong", statistics / "good",
+                  "-o", statistics / "result", *words)
+    assert local.returncode == 1 and "first wrong call: step 0 rank 1" in local.stdout, local
+    where = "s3://runs/statistics"
+    stored = plumb(server.url, "compare", f"{where}/wrong", f"{where}/good",
+                   "-o", f"{where}/result", *words, TMPDIR=str(tmp_path))
+    assert stored.returncode == 1 and not stored.stderr, stored
+    assert as_stored(stored.stdout, statistics, where) == as_stored(local.stdout, statistics, where)
+    assert f"file: {where}/result/compare_ranks_" in stored.stdout
+    names = {timeless(path.name.encode()) for path in (statistics / "result").rglob("*.csv")}
+    found = server.names("runs", "statistics/result/")
+    assert names and names <= {timeless(name.rpartition("/")[2].encode()) for name in found}
+    tables = [name for name in found if name.endswith(".csv")]
+    own = {timeless(path.read_bytes()) for path in (statistics / "result").rglob("*.csv")}
+    for name in tables:
+        table = timeless(server.get(f"runs/{name}"))
+        assert table.replace(where.encode(), str(statistics).encode()) in own
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_objects_come_by_ranges(link: Link, tensors: Path) -> None:
+    where = "s3://runs/tensors"
+    stored = plumb(link.url, "compare", f"{where}/wrong/out/step0", f"{where}/good/out/step0",
+                   "-o", tensors / "result")
+    local = plumb(link.url, "compare", tensors / "wrong/out/step0", tensors / "good/out/step0",
+                  "-o", tensors / "result")
+    assert stored.stdout.startswith("first wrong call: Torch.add.0.forward"), stored
+    assert as_stored(local.stdout, tensors, where) == as_stored(stored.stdout, tensors, where)
+    ranges = [line for line in link.asked if "ange:" in line]
+    assert sum(f"bytes={PIECE}-" in line for line in ranges) >= 2, ranges  # of 12 MiB: two each
+    whole = [line for line in link.asked if ".pt" in line and "ange:" not in line
+             and line.startswith("GET")]
+    assert not whole
+
+
+def test_statistics_read_no_tensor(link: Link, tensors: Path) -> None:
+    where = "s3://runs/tensors/good/out/step0"
+    done = plumb(link.url, "inspect", where)
+    assert done.returncode == 0 and "tensor files: " in done.stdout, done
+    assert not [line for line in link.asked if "dump_tensor_data/" in line and "ange:" in line]
+
+
+def test_cut_connections_change_nothing(link: Link, tensors: Path) -> None:
+    where = "s3://runs/tensors"
+    link.cut_after, link.cuts_left = 100_000, 12
+    done = plumb(link.url, "compare", f"{where}/wrong/out/step0", f"{where}/good/out/step0",
+                 "-o", tensors / "cut")
+    assert link.cuts_left == 0
+    assert done.stdout.startswith("first wrong call: Torch.add.0.forward"), done
+    assert done.returncode == 0 and not done.stderr
+
+
+def test_a_store_that_never_answers_is_no_pass(link: Link, tensors: Path, tmp_path: Path) -> None:
+    """The list comes; then each answer with a tensor breaks off."""
+    where = "s3://runs/tensors"
+    link.cut_after, link.cuts_left = 1_000_000, 1 << 30
+    done = plumb(link.url, "compare", f"{where}/wrong/out/step0", f"{where}/good/out/step0",
+                 "-o", tensors / "never", TMPDIR=str(tmp_path))
+    assert "not judged: 8 unreadable tensor files" in done.stdout, done
+    assert "cannot be read" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_store(tmp_path: Path) -> None:
+    done = plumb("http://127.0.0.1:1", "compare", "s3://runs/a", "s3://runs/b",
+                 TMPDIR=str(tmp_path))
+    assert done.returncode == 6 and not done.stdout
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("plumb compare: s3://runs/a: cannot be listed: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_there(server: Server, statistics: Path) -> None:
+    done = plumb(server.url, "compare", "s3://runs/statistics/wrong", "s3://runs/none")
+    assert done.returncode == 3 and len(done.stderr.splitlines()) == 1
+    assert "s3://runs/none" in done.stderr
+
+
+def test_an_interpreter_without_fsspec(statistics: Path, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "fsspec.py").write_text("raise ImportError('No module named fsspec')\n")
+    done = plumb(server.url, "inspect", "s3://runs/statistics/good", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 4 and "pip install 'plumbline-numerics[objects]'" in done.stderr
+
+
+def test_results_that_cannot_be_stored_are_left(server: Server, statistics: Path,
+                                                tmp_path: Path) -> None:
+    done = plumb(server.url, "compare", statistics / "wrong", statistics / "good",
+                 "-o", "s3://no-such-bucket/out", TMPDIR=str(tmp_path))
+    assert done.returncode == 6, done
+    assert "s3://no-such-bucket/out/" in done.stderr and "is left in" in done.stderr
+    assert list(tmp_path.rglob("*.csv"))
+
+
+@pytest.mark.parametrize("last", ["dump.json", ".dump.journal"])
+def test_killed_recordings_are_unfinished_whatever_came_last(
+        server: Server, tmp_path: Path, last: str) -> None:
+    """A store has the times at which objects came."""
+    path = config(tmp_path, task="statistics")
+    run(RECORD.replace("debugger.stop()", "import os; os._exit(0)"), path, 1.0)
+    rank = next((tmp_path / "out").rglob(".dump.journal")).parent
+    where = f"killed-{last.strip('.')}"
+    server.upload(rank, f"runs/{where}", last)
+    time.sleep(1.1)
+    server.put(f"runs/{where}/{last}", (rank / last).read_bytes())
+    done = plumb(server.url, "inspect", f"s3://runs/{where}")
+    assert "unfinished recording: run plumb recover" in done.stdout, done
+    done = plumb(server.url, "recover", f"s3://runs/{where}")
+    assert done.returncode == 0, done
+    names = server.names("runs", f"{where}/")
+    assert f"{where}/dump.json" in names and f"{where}/.dump.journal" not in names
+    assert "Torch.mul.0.forward" in json.loads(server.get(f"runs/{where}/dump.json"))["data"]
+
+
+def test_names_that_lead_elsewhere_are_left_out(server: Server, statistics: Path,
+                                                tmp_path: Path) -> None:
+    server.upload(statistics / "good" / "step0" / "rank0", "runs/odd")
+    server.put("runs/odd/../../escaped", b"x")
+    done = plumb(server.url, "inspect", "s3://runs/odd", TMPDIR=str(tmp_path))
+    assert done.returncode == 0 and "left out: its name is no path of a file" in done.stderr, done
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_one_object_alone(server: Server, tmp_path: Path) -> None:
+    for name, added in (("a", 0), ("b", 1)):
+        np.save(tmp_path / f"{name}.npy", np.arange(10, dtype=np.float32) + added)
+        server.put(f"runs/arrays/{name}.npy", (tmp_path / f"{name}.npy").read_bytes())
+    torch.save({"w": torch.ones(3)}, tmp_path / "a.pt")
+    server.put("runs/arrays/a.pt", (tmp_path / "a.pt").read_bytes())
+    done = plumb(server.url, "compare", "s3://runs/arrays/a.pt", "s3://runs/arrays/a.pt")
+    assert done.returncode == 0, done
+
+
+def test_a_stopped_command_leaves_nothing(link: Link, tensors: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen([PLUMB, "view", "s3://runs/tensors/good/out", "--no-cache"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env=environment(link.url, TMPDIR=str(tmp_path)))
+    assert process.stdout is not None
+    while "http://" not in (line := process.stdout.readline()):
+        assert line
+    assert list(tmp_path.iterdir())
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=30)
+    assert not list(tmp_path.iterdir())
+    assert os.path.isdir(tmp_path)
