@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -192,7 +193,7 @@ class Mirror:
         Raises:
             StoreError: the store did not take one of them.
         """
-        unfetched = {one.file[0]: one for one in self._objects.values() if not one.fetched}
+        hollow = {one.file: one for one in self._objects.values() if not one.fetched and one.size}
         for name, one in list(self._objects.items()):
             if not os.path.lexists(name):
                 _insist(f"{one.url}: cannot be removed", partial(one.store.rm_file, one.key))
@@ -204,7 +205,8 @@ class Mirror:
             url = self._url(path)
             store = self._store(url)
             key = store._strip_protocol(url)
-            source = unfetched.get(path.stat().st_ino)  # another name for an object
+            # Another name for an object. Inodes alone are used again when a file is removed.
+            source = None if path.stat().st_blocks else hollow.get(_facts(path))
             put = (partial(store.put_file, str(path), key) if source is None
                    else partial(store.cp_file, source.key, key))
             _insist(f"{url}: cannot be stored", put)
@@ -339,7 +341,7 @@ class Mirror:
         names = [name.decode(errors="surrogateescape")
                  for name in _STORED_NAME.findall(main_file.read_bytes())]
         paths = [str(main_file.parent / "dump_tensor_data" / name) for name in names]
-        self._next.update(zip(paths, paths[1:], strict=False))
+        self._next.update(itertools.pairwise(paths))
 
     def _look_ahead(self, path: str) -> None:
         size = 0

@@ -195,7 +195,7 @@ def test_killed_recordings_are_unfinished_whatever_came_last(
     rank = next((tmp_path / "out").rglob(".dump.journal")).parent
     where = f"killed-{last.strip('.')}"
     server.upload(rank, f"runs/{where}", last)
-    time.sleep(1.1)
+    time.sleep(1.1)  # that long is a tick of a store
     server.put(f"runs/{where}/{last}", (rank / last).read_bytes())
     done = plumb(server.url, "inspect", f"s3://runs/{where}")
     assert "unfinished recording: run plumb recover" in done.stdout, done
