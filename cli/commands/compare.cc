@@ -44,9 +44,6 @@
 namespace plumbline::cli {
 namespace {
 
-// Options that are no matter of the result.
-constexpr std::string_view kNotOfResult[] = {"shard", "threads", "engine", "address"};
-
 struct CompareArguments {
   std::vector<std::string> paths;  // TARGET GOLDEN
   std::string target_path, golden_path;
@@ -267,7 +264,7 @@ Status CheckPostprocess(const CompareArguments& arguments) {
 Result<int> CompareUnsharded(CompareArguments& arguments) {
   if (!arguments.ranks.ranks.empty() || !arguments.ranks.steps.empty() ||
       arguments.ranks.diff_analyze || arguments.ranks.check_collectives ||
-      !arguments.ranks.shard.empty() || !arguments.ranks.engine.empty()) {
+      arguments.ranks.share.is_shared()) {
     return Error(ErrorCode::kInvalidArgument,
                  "--unshard: is about all ranks of one step (not with --rank, --step, --shard, "
                  "--engine, --diff_analyze, --check_collectives)");
@@ -299,15 +296,8 @@ RankRequest RequestOf(const CompareArguments& arguments) {
 
 // --shard and --engine are about ranks and steps.
 Status CheckShard(const CompareArguments& arguments) {
-  const bool has_engine = !arguments.ranks.engine.empty();
-  if (!has_engine && !arguments.ranks.address.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "--address: belongs to --engine");
-  }
-  if (!has_engine && arguments.ranks.shard.empty()) return {};
-  if (has_engine && !arguments.ranks.shard.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--shard: not with --engine, which makes parts of its own");
-  }
+  PL_TRY(CheckShare(arguments.ranks.share));
+  if (!arguments.ranks.share.is_shared()) return {};
   for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
     if (KindOf(path) == PathKind::kMissing) {
       return Error(ErrorCode::kNotFound, fmt::format("{}: no such file or directory", path));
@@ -322,7 +312,8 @@ Status CheckShard(const CompareArguments& arguments) {
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: {} and {} do not hold several ranks or steps. Leave it out",
-                           has_engine ? "--engine" : "--shard", arguments.target_path, arguments.golden_path));
+                           arguments.ranks.share.option(), arguments.target_path,
+                           arguments.golden_path));
 }
 
 Result<int> CompareManyRanks(const CompareArguments& arguments) {
@@ -331,10 +322,14 @@ Result<int> CompareManyRanks(const CompareArguments& arguments) {
                  "--next-config: is about one rank (expected two dump.json or rank directories)");
   }
   const RankRequest request = RequestOf(arguments);
-  if (!arguments.ranks.engine.empty()) {
-    return RunOnCluster(arguments.ranks, arguments.options.threads, arguments.words);
+  const ShareArguments& share = arguments.ranks.share;
+  if (!share.engine.empty()) {
+    return RunOnCluster({"compare", arguments.words,
+                         JoinPath(arguments.options.output_dir, "compare_ranks"),
+                         arguments.options.threads},
+                        share);
   }
-  if (arguments.ranks.shard.empty()) return RunCompareRanks(request, arguments.ranks);
+  if (share.shard.empty()) return RunCompareRanks(request, arguments.ranks);
   return RunCompareShard(request, arguments.ranks, arguments.words);
 }
 
@@ -494,23 +489,11 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
 }  // namespace
 
 Result<int> MergeComparedShards(ranks::ShardSet shards) {
-  const ranks::ShardRequest& asked = shards.header.request;
-  PL_TRY_ASSIGN(const std::string here, RealPath("."));
-  if (here != asked.directory) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: was written by a command that ran in {}. Run plumb merge there",
-                             shards.path, asked.directory));
-  }
+  const ranks::RankShardRequest& asked = shards.header.request;
   CLI::App command;
   CompareArguments arguments;
   AddOptions(command, arguments);
-  try {
-    command.parse(std::vector<std::string>(asked.words.rbegin(), asked.words.rend()));
-  } catch (const CLI::ParseError&) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: holds no command of this plumbline. Compare its shards again",
-                             shards.path));
-  }
+  PL_TRY(ParseShardWords(command, asked.words, asked.directory, shards.path));
   PL_TRY(Prepare(arguments));
   arguments.ranks.of_graphs = asked.of_graphs;
   return RunMergeShards(std::move(shards), RequestOf(arguments), arguments.ranks);

@@ -12,7 +12,6 @@
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "load/rank_directories.h"
-#include "python_program.h"
 #include "ranks/compare_ranks.h"
 #include "terminal.h"
 
@@ -71,24 +70,7 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
                    "that messages arrived as sent, ...");
   command.add_flag("--no-resume", arguments.no_resume,
                    "several ranks: compute those again whose results are there and up to date");
-  command
-      .add_option("--shard", arguments.shard,
-                  "several ranks: only part I (from 0) of N, for `plumb merge`")
-      ->type_name("I/N")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const auto place = ranks::ParseShardPlace(text);
-            return place ? std::string() : place.error().message();
-          },
-          ""));
-  const CLI::Validator ray = CLI::IsMember({"ray"});
-  command.add_option("--engine", arguments.engine, "several ranks: compare them as tasks of Ray")
-      ->check(ray);
-  command
-      .add_option("--address", arguments.address,
-                  "with --engine: of a running cluster (default: RAY_ADDRESS, else one of this "
-                  "machine alone)")
-      ->type_name("HOST:PORT");
+  AddShareOptions(command, arguments.share, "several ranks", "compare them as tasks of Ray");
 }
 
 bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
@@ -111,7 +93,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
 
 Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arguments,
                             const std::vector<std::string>& words) {
-  PL_TRY_ASSIGN(const ranks::ShardPlace place, ranks::ParseShardPlace(arguments.shard));
+  PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
   PL_TRY_ASSIGN(const std::string directory, RealPath("."));
   PL_TRY_ASSIGN(
       const ranks::RanksReport report,
@@ -129,33 +111,9 @@ Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arg
     // Another attempt may do better; what an input lacks, it lacks then too.
     if (rank.error->code() == ErrorCode::kIo) status = ExitStatus(ErrorCode::kIo);
   }
-  text += fmt::format("file: {}\n", ranks::ShardPath(request.options.output_dir, place));
+  text += fmt::format("file: {}\n", ranks::RankShardPath(request.options.output_dir, place));
   Print(text);
   return status;
-}
-
-Error RunOnCluster(const RankArguments& arguments, int threads,
-                   const std::vector<std::string>& words) {
-  // An interpreter without the package or without Ray says so in one line.
-  constexpr const char* kProgram =
-      "import sys\n"
-      "sys.path = [path for path in sys.path if path]\n"
-      "try:\n"
-      "    from plumbline.cluster import main\n"
-      "except ImportError as error:\n"
-      "    print('plumb compare: --engine ray needs plumbline and Ray in ' + sys.executable +\n"
-      "          ' (' + str(error) + '). Install them with: '\n"
-      "          \"pip install 'plumbline-numerics[cluster]'\", file=sys.stderr)\n"
-      "    sys.exit(4)\n"
-      "sys.exit(main())\n";
-  const auto self = OwnProgram();
-  if (!self) return self.error();
-  std::vector<std::string> call = {"compare", "--program", *self};
-  if (!arguments.address.empty()) call.insert(call.end(), {"--address", arguments.address});
-  if (threads > 0) call.insert(call.end(), {"--threads", std::to_string(threads)});
-  call.emplace_back("--");
-  call.insert(call.end(), words.begin(), words.end());
-  return BecomePython("", kProgram, call);
 }
 
 Result<int> RunMergeShards(ranks::ShardSet shards, const RankRequest& request,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/shared_work.h"
 #include "match/training_match.h"
 #include "plumbline/compare.h"
 #include "ranks/rank_shards.h"
@@ -21,8 +22,7 @@ struct RankArguments {
   bool no_resume = false;
   bool diff_analyze = false;
   bool check_collectives = false;
-  std::string shard;            // "3/64"; empty: all ranks
-  std::string engine, address;  // "ray" and the address of its cluster; empty: this process
+  ShareArguments share;
   // Not options of their own: what the paths are.
   bool of_graphs = false;                          // static-graph dumps
   std::optional<match::TrainingRules> training{};  // a training and an inference
@@ -45,17 +45,12 @@ struct RankRequest {
 
 // Compares, prints the summary and returns the exit status.
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments);
-// With RankArguments::shard: only that part, for RunMergeShards(). `words`: ShardRequest::words.
+// With ShareArguments::shard: only that part, for RunMergeShards(). `words`: RankShardRequest::words.
 Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arguments,
                             const std::vector<std::string>& words);
 // As RunCompareRanks() of all parts together.
 Result<int> RunMergeShards(ranks::ShardSet shards, const RankRequest& request,
                            const RankArguments& arguments);
-
-// With RankArguments::engine: the same on a cluster, by plumbline.cluster, which takes the place of
-// this process. `threads`: of a cluster on this machine; 0: one per core. Returns only what is wrong.
-Error RunOnCluster(const RankArguments& arguments, int threads,
-                   const std::vector<std::string>& words);
 
 // `plumb merge SHARD...`: the same, with the options of the command that the shards are of.
 Result<int> MergeComparedShards(ranks::ShardSet shards);

@@ -1,5 +1,5 @@
 // plumb merge: chosen calls of all ranks side by side, one sheet per metric; or the shards of one
-// comparison as one answer.
+// command as one answer.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "commands/compare_ranks.h"
+#include "commands/shared_work.h"
 #include "help_page.h"
 #include "ranks/merge_results.h"
 #include "terminal.h"
@@ -21,9 +22,9 @@ namespace plumbline::cli {
 namespace {
 
 constexpr const char* kNotes =
-    "Shards are the parts of `plumb compare --shard`; all of them together give the answer, the "
+    "Shards are the parts of a command with --shard; all of them together give the answer, the "
     "files\n"
-    "and the status of one comparison (docs/how-to/cluster.md).\n"
+    "and the status of the one command (docs/how-to/cluster.md).\n"
     "\n"
     "The configuration names calls and, if not all are wanted, metrics "
     "(docs/how-to/compare-ranks.md):\n"
@@ -43,6 +44,15 @@ struct MergeArguments {
   int threads = 0;
 };
 
+// Whatever command they are of.
+Result<int> MergeAnyShards(const std::vector<std::string>& paths) {
+  PL_TRY_ASSIGN(const std::vector<std::string> files, ShardFiles(paths));
+  PL_TRY_ASSIGN(const ShardRequest request, RequestOfShard(files.front()));
+  if (request.command == "overflow") return MergeOverflowShards(request, files);
+  PL_TRY_ASSIGN(ranks::ShardSet shards, ranks::ReadShards(files));
+  return MergeComparedShards(std::move(shards));
+}
+
 Result<int> RunMerge(const MergeArguments& arguments) {
   if (arguments.config.empty() && !arguments.inputs.empty() && arguments.input_option.empty()) {
     if (arguments.has_output) {
@@ -50,8 +60,7 @@ Result<int> RunMerge(const MergeArguments& arguments) {
                    "-o: shards know where their results go. Leave it out, or name the calls of "
                    "tables with --config");
     }
-    PL_TRY_ASSIGN(ranks::ShardSet shards, ranks::ReadShards(arguments.inputs));
-    return MergeComparedShards(std::move(shards));
+    return MergeAnyShards(arguments.inputs);
   }
   if (arguments.config.empty()) {
     return Error(ErrorCode::kInvalidArgument,
@@ -82,10 +91,10 @@ void AddMergeCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand(
       "merge",
-      "Put shards of a comparison together, or chosen calls of the compared ranks side by side.");
+      "Put shards of a command together, or chosen calls of the compared ranks side by side.");
   command->alias("merge_result");
   command->add_option("paths", arguments->inputs,
-                      "shards of `plumb compare --shard` or their directory; with --config the "
+                      "shards of one command or their directory; with --config the "
                       "directory of the results of `plumb compare`");
   command->add_option("-i,--input_dir", arguments->input_option, "the same, as upstream spells it")
       ->group("");
@@ -101,7 +110,7 @@ void AddMergeCommand(CLI::App& app, int& exit_status) {
                               "plumb compare new good -o out --shard 0/2",
                               "plumb compare new good -o out --shard 1/2 && plumb merge out"},
                              {{1, "a rank was left out (a line says which and why); of shards: as "
-                                  "of the comparison"},
+                                  "of the command"},
                               {2, "wrong usage, or nothing to merge"},
                               {3, "shards are missing (a line says which)"}}));
   command->callback([arguments, output, &exit_status] {

@@ -16,10 +16,13 @@
 #include "base/process/log.h"
 #include "commands.h"
 #include "commands/overflow_grade.h"
+#include "commands/shared_work.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "operators/overflow_summary.h"
 #include "overflow/overflow_check.h"
+#include "overflow/scan_parts.h"
+#include "overflow/steps_to_check.h"
 #include "plumbline/tensor.h"
 #include "precheck/overflow/overflow_replay.h"
 #include "record/run_files.h"
@@ -45,6 +48,8 @@ struct OverflowArguments {
   bool grades = false;
   std::string python;  // of the replay
   bool machine = false;
+  ShareArguments share;
+  std::vector<std::string> words;  // of the command line, but kNotOfResult
 };
 
 constexpr size_t kMostOperands = 8;  // in the text
@@ -142,10 +147,11 @@ void ReplayFirst(const OverflowArguments& arguments, OverflowReport& report) {
   }
 }
 
-// `unreadable`: what nobody has looked into.
+// `unreadable`: what nobody has looked into. `scans`: as of CheckOverflow().
 Result<int> RunOverflow(const OverflowArguments& arguments, const std::string& path,
-                        const std::vector<std::string>& unreadable) {
-  Result<OverflowReport> checked = CheckOverflow(path, arguments.options);
+                        const std::vector<std::string>& unreadable,
+                        std::vector<ScannedRank> scans) {
+  Result<OverflowReport> checked = CheckOverflow(path, arguments.options, std::move(scans));
   if (!checked) {
     PrintNotJudged(unreadable);
     return checked.error();
@@ -204,8 +210,17 @@ int RunDeviceOverflow(const OverflowArguments& arguments, load::DumpFiles found)
   return summary.found > 0 && arguments.fail_on_anomaly ? kAnomalyFound : 0;
 }
 
-// A tree with records of a device, or else a recording.
-int RunOnTree(const OverflowArguments& arguments, const std::string& path) {
+int TellUnusable(const Error& error) {
+  const int reported = ReportError("overflow", error);
+  const bool is_unusable = error.code() == ErrorCode::kNotFound ||
+                           error.code() == ErrorCode::kUnsupported ||
+                           error.code() == ErrorCode::kCorrupt;
+  return is_unusable ? kUnusable : reported;
+}
+
+// A tree with records of a device, or else a recording. `scans`: as of CheckOverflow().
+int RunOnTree(const OverflowArguments& arguments, const std::string& path,
+              std::vector<ScannedRank> scans = {}) {
   Result<load::DumpFiles> found = load::FindDumpFiles(path, {.recursive = true});
   if (found && operators::HasOverflowRecords(*found)) {
     return RunDeviceOverflow(arguments, *std::move(found));
@@ -214,13 +229,41 @@ int RunOnTree(const OverflowArguments& arguments, const std::string& path) {
   if (found) {
     for (const Error& one : found->unreadable) unreadable.push_back(one.message());
   }
-  const Result<int> status = RunOverflow(arguments, path, unreadable);
-  if (status) return *status;
-  const ErrorCode code = status.error().code();
-  const int reported = ReportError("overflow", status.error());
-  const bool is_unusable = code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported ||
-                           code == ErrorCode::kCorrupt;
-  return is_unusable ? kUnusable : reported;
+  const Result<int> status = RunOverflow(arguments, path, unreadable, std::move(scans));
+  return status ? *status : TellUnusable(status.error());
+}
+
+SharedWork SharedWorkOf(const OverflowArguments& arguments) {
+  return {"overflow", arguments.words, JoinPath(arguments.options.output_directory, "overflow"),
+          arguments.options.threads};
+}
+
+// This part of the ranks, for others.
+Status ScanShard(const OverflowArguments& arguments, const std::string& path) {
+  PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
+  PL_TRY_ASSIGN(ScannedPart part, ScanPart(path, place, arguments.options.threads));
+  Shard shard;
+  shard.state = std::move(part.state);
+  shard.all = part.all;
+  shard.items = std::move(part.items);
+  return LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(shard), "ranks");
+}
+
+int RunShared(const OverflowArguments& arguments, const std::string& path) {
+  if (!arguments.share.shard.empty()) {
+    const Status done = ScanShard(arguments, path);
+    return done ? 0 : TellUnusable(done.error());
+  }
+  const Result<load::DumpFiles> found = load::FindDumpFiles(path, {.recursive = true});
+  if (found && operators::HasOverflowRecords(*found)) {
+    return ReportError("overflow", Error(ErrorCode::kInvalidArgument,
+                                         fmt::format("--engine: {} has records of a device "
+                                                     "(expected ranks). Leave it out",
+                                                     path)));
+  }
+  const Result<std::vector<StepToCheck>> steps = StepsToCheck(path);
+  if (!steps) return TellUnusable(steps.error());
+  return ReportError("overflow", RunOnCluster(SharedWorkOf(arguments), arguments.share));
 }
 
 GradeArguments GradeArgumentsOf(const OverflowArguments& arguments, const std::string& path) {
@@ -238,6 +281,10 @@ int RunOnDevice(const OverflowArguments& arguments) {
   return TellFailure(operators::Failed(operators::DumpCode::kInvalidPath, found.error()));
 }
 
+const std::string& PathOf(const OverflowArguments& arguments) {
+  return arguments.path.empty() ? arguments.input_path : arguments.path;
+}
+
 int RunChosen(const OverflowArguments& arguments, const CLI::App& command) {
   const auto refuse = [](std::string text) {
     return ReportError("overflow", Error(ErrorCode::kInvalidArgument, std::move(text)));
@@ -246,46 +293,75 @@ int RunChosen(const OverflowArguments& arguments, const CLI::App& command) {
   if (arguments.grades && (arguments.replay || !arguments.dump_path.empty())) {
     return refuse("--grade looks at a whole recording (expected neither --replay nor -d)");
   }
+  if (const Status share = CheckShare(arguments.share); !share) {
+    return refuse(share.error().message());
+  }
+  const bool is_shared = arguments.share.is_shared();
+  if (is_shared && (arguments.grades || !arguments.dump_path.empty())) {
+    return refuse(
+        fmt::format("{}: is about the search over ranks (expected neither --grade nor "
+                    "-d)",
+                    arguments.share.option()));
+  }
   if (!arguments.dump_path.empty()) return RunOnDevice(arguments);
   if (arguments.path.empty() == arguments.input_path.empty()) {
     return refuse("name one directory: DIR or -i DIR");
   }
-  const std::string& path = arguments.path.empty() ? arguments.input_path : arguments.path;
+  const std::string& path = PathOf(arguments);
+  if (is_shared) return RunShared(arguments, path);
   return arguments.grades ? RunOverflowGrade(GradeArgumentsOf(arguments, path))
                           : RunOnTree(arguments, path);
 }
 
+void AddOptions(CLI::App& command, OverflowArguments& arguments) {
+  command.add_option("dir", arguments.path, "step directory (or a dump or rank directory)");
+  command.add_option("-i,--input_path", arguments.input_path, "the same, as upstream spells it")
+      ->group("");
+  command.add_option("-d,--dump_path", arguments.dump_path,
+                     "directory with overflow records of a device");
+  command
+      .add_option("-n,--top_num", arguments.count, "how many records of a device, earliest first")
+      ->check(CLI::Range(1, 5));
+  AddOutput(command, arguments.options.output_directory,
+            "where the result files go, made when something is found", "--output_path")
+      ->capture_default_str();
+  AddThreads(command, arguments.options.threads);
+  command.add_flag("--fail-on-anomaly", arguments.fail_on_anomaly, "exit 3 on NaN or Inf");
+  command.add_flag("--allow-partial", arguments.allow_partial,
+                   "exit 0 although something could not be judged");
+  command.add_flag("--replay", arguments.replay,
+                   "run the named call again from its saved tensors, in bfloat16 and in float32, "
+                   "and say whether it stays finite");
+  command.add_flag("--grade", arguments.grades,
+                   "grade every call with NaN or Inf as medium, high or critical instead");
+  command
+      .add_option("--python", arguments.python, "the interpreter that has PyTorch, for --replay")
+      ->type_name("FILE");
+  AddJson(command, arguments.machine, "the result");
+  AddShareOptions(command, arguments.share, "many ranks", "look into them as tasks of Ray");
+}
+
 }  // namespace
+
+Result<int> MergeOverflowShards(const ShardRequest& request,
+                                const std::vector<std::string>& files) {
+  CLI::App command;
+  OverflowArguments arguments;
+  AddOptions(command, arguments);
+  PL_TRY(ParseShardWords(command, request.words, request.directory, files.front()));
+  PL_TRY_ASSIGN(const ShardedItems shards, ReadShardedItems(files));
+  const std::string& path = PathOf(arguments);
+  PL_TRY_ASSIGN(std::vector<ScannedRank> scans, TakeScans(path, shards.state, shards.items));
+  SetLogStream(LogStream::kStderr);
+  return RunOnTree(arguments, path, std::move(scans));
+}
 
 void AddOverflowCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<OverflowArguments>();
   CLI::App* command = app.add_subcommand(
       "overflow", "Find the first NaN or Inf over all ranks of a recorded step.");
   command->alias("overflow_check")->alias("nan_analyze");
-  command->add_option("dir", arguments->path, "step directory (or a dump or rank directory)");
-  command->add_option("-i,--input_path", arguments->input_path, "the same, as upstream spells it")
-      ->group("");
-  command->add_option("-d,--dump_path", arguments->dump_path,
-                      "directory with overflow records of a device");
-  command
-      ->add_option("-n,--top_num", arguments->count, "how many records of a device, earliest first")
-      ->check(CLI::Range(1, 5));
-  AddOutput(*command, arguments->options.output_directory,
-            "where the result files go, made when something is found", "--output_path")
-      ->capture_default_str();
-  AddThreads(*command, arguments->options.threads);
-  command->add_flag("--fail-on-anomaly", arguments->fail_on_anomaly, "exit 3 on NaN or Inf");
-  command->add_flag("--allow-partial", arguments->allow_partial,
-                    "exit 0 although something could not be judged");
-  command->add_flag("--replay", arguments->replay,
-                    "run the named call again from its saved tensors, in bfloat16 and in float32, "
-                    "and say whether it stays finite");
-  command->add_flag("--grade", arguments->grades,
-                    "grade every call with NaN or Inf as medium, high or critical instead");
-  command
-      ->add_option("--python", arguments->python, "the interpreter that has PyTorch, for --replay")
-      ->type_name("FILE");
-  AddJson(*command, arguments->machine, "the result");
+  AddOptions(*command, *arguments);
   command->footer(FooterWithOwnStatuses(
       "",
       {"plumb overflow runs/new/step0", "plumb overflow runs/new -o result --fail-on-anomaly",
@@ -303,6 +379,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
         "with the number that msaccucmp has for them"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    arguments->words = WordsOf(*command, kNotOfResult);
     exit_status = RunChosen(*arguments, *command);
   });
 }

@@ -1,8 +1,8 @@
-"""Work of many ranks as tasks of a Ray cluster: `plumb compare ... --engine ray`.
+"""Work of many ranks as tasks of a Ray cluster: `plumb compare ... --engine ray` and others.
 
-Each task runs the program `plumb` on a part of the ranks, on a node that sees their files under
-the paths of the command; only what `plumb compare --shard` leaves of a part comes back. `plumb
-merge` makes of all parts what one run without Ray gives. Ray is imported when there is work.
+Each task runs the program `plumb` on a part of the work, on a node that sees its files under the
+paths of the command; only what the command leaves with --shard comes back. `plumb merge` makes of
+all parts what one run without Ray gives. Ray is imported when there is work.
 """
 
 from __future__ import annotations
@@ -292,41 +292,55 @@ def _keep(directory: str, part: Part, done: PartDone) -> None:
     draft.replace(path)
 
 
-def _output_of(words: Sequence[str]) -> str:
-    """The directory of the result files, by the words that the program spells itself."""
-    for word in words:
-        if word.startswith("--output="):
-            return word.partition("=")[2]
-    return "./output"
+@dataclass(frozen=True)
+class Work:
+    """A command of `plumb` that takes --shard."""
+
+    command: str  # "compare"
+    words: Sequence[str]  # its options and paths
+    stem: str  # of the shards: "result/compare_ranks"
+
+    def part(self, index: int, count: int) -> Part:
+        """One of `count`."""
+        return Part(f"shard {index} of {count}",
+                    [self.command, *self.words, "--threads", "1", "--shard", f"{index}/{count}"],
+                    f"{self.stem}_{index}_of_{count}.shard")
 
 
-def compare(where: Where, program: str, words: Sequence[str],
-            **options: Any) -> subprocess.CompletedProcess[str]:
-    """`plumb compare WORDS` in parts; how `plumb merge`, run with `options`, ended.
+def _remove(paths: Sequence[str], directory: Path | None) -> None:
+    """Takes away shards, which nobody asked to see, and the directory if it was made for them."""
+    for path in paths:
+        Path(path).unlink(missing_ok=True)
+    if directory:
+        with contextlib.suppress(OSError):  # it holds results
+            directory.rmdir()
+
+
+def run(where: Where, program: str, work: Work,
+        **options: Any) -> subprocess.CompletedProcess[str]:
+    """The work in parts; how `plumb merge`, run with `options`, ended.
 
     Raises:
-        ClusterError: a part cannot be compared at all, or was lost.
+        ClusterError: a part cannot be done at all, or was lost.
     """
-    job, output = Job(program, os.getcwd()), _output_of(words)
+    job, home = Job(program, os.getcwd()), Path(work.stem).parent
+    made = None if home.exists() else home
 
     def parts_for(cpus: int) -> list[Part]:
         count = min(max(LEAST_PARTS, PARTS_PER_CPU * cpus), MOST_PARTS)
-        return [Part(f"shard {i} of {count}",
-                     ["compare", *words, "--threads", "1", "--shard", f"{i}/{count}"],
-                     os.path.join(output, f"compare_ranks_{i}_of_{count}.shard"))
-                for i in range(count)]
+        return [work.part(index, count) for index in range(count)]
 
     def told(part: Part, done: PartDone) -> None:
         if not done.result:  # wrong usage, a path that is missing: so for all parts
             lines = done.error.strip().splitlines()
             text = lines[-1] if lines else f"{part.name}: exit status {done.status}"
-            raise ClusterError(text.removeprefix("plumb compare: "), done.status or IO_FAILED)
+            raise ClusterError(text.removeprefix(f"plumb {work.command}: "),
+                               done.status or IO_FAILED)
         _keep(job.directory, part, done)
 
     shards = [part.result for part in _run_all(where, job, parts_for, told)]
     done = subprocess.run([program, "merge", *shards], text=True, check=False, **options)
-    for path in shards:  # nobody asked to see them
-        Path(path).unlink(missing_ok=True)
+    _remove(shards, made)
     return done
 
 
@@ -352,8 +366,10 @@ def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str]
     sides = [os.fspath(target), os.fspath(golden)]
     if not any(word.startswith("--fail-on") for word in options):
         options = ("--fail-on=any", *options)
-    words = [f"--output={os.fspath(output_dir)}", *options, *sides]
-    done = compare(Where(address or ""), program, words, capture_output=True)
+    output = os.fspath(output_dir)
+    work = Work("compare", [f"--output={output}", *options, *sides],
+                os.path.join(output, "compare_ranks"))
+    done = run(Where(address or ""), program, work, capture_output=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("file: ")]
     if not lines:
         raise ClusterError(done.stderr.strip().removeprefix("plumb merge: "), done.returncode)
@@ -372,11 +388,13 @@ def program_of_here() -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """`python -m plumbline.cluster compare -- WORDS`, as `plumb compare --engine ray` calls it."""
+    """`python -m plumbline.cluster COMMAND --stem PATH -- WORDS`, as `plumb COMMAND --engine ray`
+    calls it."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.cluster",
                                      description=str(__doc__).splitlines()[0])
-    parser.add_argument("command", choices=["compare"])
+    parser.add_argument("command", help="of plumb, one that takes --shard")
     parser.add_argument("--program", default="", help="the program plumb")
+    parser.add_argument("--stem", required=True, help="how the names of shards begin")
     parser.add_argument("--address", default="", help="of a running Ray cluster")
     parser.add_argument("--threads", type=int, default=0, help="CPUs of the one of this machine")
     parser.add_argument("words", nargs="+", help="options and paths of plumb, behind --")
@@ -386,13 +404,15 @@ def main(words: Sequence[str] | None = None) -> int:
         # Ray prints there what it does about workers that died; the answer goes to the descriptor.
         with open(os.devnull, "w") as nobody, contextlib.redirect_stdout(nobody):
             where = Where(chosen.address, chosen.threads)
-            return compare(where, program, chosen.words).returncode
+            work = Work(chosen.command, chosen.words, chosen.stem)
+            return run(where, program, work).returncode
     except ClusterError as error:
         print(f"plumb {chosen.command}: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        print(f"plumb {chosen.command}: interrupted; ranks that are done are taken over by the "
-              "next run", file=sys.stderr)
+        taken = ("; ranks that are done are taken over by the next run"
+                 if chosen.command == "compare" else "")
+        print(f"plumb {chosen.command}: interrupted{taken}", file=sys.stderr)
         return INTERRUPTED
 
 

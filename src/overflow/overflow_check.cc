@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -30,13 +31,23 @@ constexpr size_t kMaxNotes = 20;  // of one kind, before the rest is only counte
 
 using load::RankDirectory;
 
-// Fills report.ranks; names the ranks that cannot be read.
-Status ScanRanks(const std::vector<RankDirectory>& directories, int threads,
-                 OverflowReport& report) {
-  std::vector<std::optional<Result<RankScan>>> results(directories.size());
-  RunWithThreads(threads, [&] {
+using RankResults = std::vector<std::optional<Result<RankScan>>>;
+
+// Reads them, or takes what others have read of them.
+RankResults ScansOf(const std::vector<RankDirectory>& directories,
+                    const OverflowCheckOptions& options, std::span<ScannedRank> done) {
+  RankResults results(directories.size());
+  for (size_t i = 0; i < done.size(); ++i) results[i] = done[i].Take();
+  if (!done.empty()) return results;
+  RunWithThreads(options.threads, [&] {
     ParallelFor(directories.size(), [&](size_t i) { results[i] = ScanRank(directories[i]); });
   });
+  return results;
+}
+
+// Fills report.ranks; names the ranks that cannot be read.
+Status TakeRanks(const std::vector<RankDirectory>& directories, RankResults results,
+                 OverflowReport& report) {
   report.ranks.clear();
   size_t unreadable = 0;
   const Error* first = nullptr;
@@ -363,13 +374,17 @@ std::string RecordedHitsText(const OverflowReport& report) {
   return text;
 }
 
-Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options) {
+Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options,
+                                     std::vector<ScannedRank> scans) {
   PL_TRY_ASSIGN(const std::vector<StepToCheck> steps, StepsToCheck(path));
   const int64_t highest = HighestRank(steps);
   OverflowReport report;
+  std::span<ScannedRank> left(scans);
   for (const StepToCheck& step : steps) {
     report.step_directory = step.path;
-    PL_TRY(ScanRanks(step.ranks, options.threads, report));
+    const std::span<ScannedRank> done = left.first(std::min(step.ranks.size(), left.size()));
+    left = left.subspan(done.size());
+    PL_TRY(TakeRanks(step.ranks, ScansOf(step.ranks, options, done), report));
     NoteAbsentRanks(step, highest, report);
     PL_TRY(NoteFilesNamedLikeRanks(step, report));
     report.analysis = FindFirstOverflow(report.ranks);

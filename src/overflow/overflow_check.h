@@ -11,6 +11,7 @@
 #include "load/rank_scan.h"
 #include "overflow/first_overflow.h"
 #include "overflow/overflow_hints.h"
+#include "overflow/scan_parts.h"
 #include "plumbline/result.h"
 
 namespace plumbline {
@@ -56,7 +57,9 @@ struct OverflowReport {
 // finding), or the directory of one rank. Without a finding nothing is written.
 // A rank that cannot be read is named in `not_judged` and left out of `ranks`; an error only when
 // no rank of a step can be: kNotFound (no ranks, a file missing), kInvalidArgument, kCorrupt, kIo.
-Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options);
+// `scans`: of all ranks, as others have read them; empty: they are read here.
+Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options,
+                                     std::vector<ScannedRank> scans = {});
 
 // The sentence that answers the question: "first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is
 // NaN (inputs finite)", or that and why nothing was found.

@@ -519,7 +519,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
 
 Result<RanksReport> CompareShard(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options, const ShardPlace& place,
-                                 const ShardRequest& request) {
+                                 const RankShardRequest& request) {
   PL_TRY_ASSIGN(RanksReport report, FindRanks(target, golden, options));
   const std::string& directory = options.compare.output_dir;
   ShardHeader header{place, request, OptionsDigest(options.compare, RulesOf(options)), {}};
@@ -527,7 +527,7 @@ Result<RanksReport> CompareShard(const std::string& target, const std::string& g
   PL_TRY_ASSIGN(own.compare.stamp, SharedStamp(directory, header));
   header.stamp = own.compare.stamp;
   const std::vector<size_t> part = RankWork(own, report.has_steps, report).RunPart(place);
-  PL_TRY(WriteShard(ShardPath(directory, place), header, report, part));
+  PL_TRY(WriteRankShard(RankShardPath(directory, place), header, report, part));
   return report;
 }
 

@@ -71,7 +71,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
 // Errors: those of CompareRanks(), and of the shard file.
 Result<RanksReport> CompareShard(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options, const ShardPlace& place,
-                                 const ShardRequest& request);
+                                 const RankShardRequest& request);
 
 // The report and the files of CompareRanks() of all parts together. Ranks that must be judged again
 // behind what other ranks sent are read here. Requires: the options of the parts.

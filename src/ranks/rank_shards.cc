@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/file/file.h"
-#include "base/memory/digest.h"
 #include "base/text/json.h"
-#include "base/text/text_parts.h"
 #include "ranks/rank_store.h"
 #include "report/result_names.h"
 
@@ -22,45 +21,25 @@ namespace {
 using json::Document;
 using json::Value;
 
-constexpr uint64_t kMostShards = 1000000;
 constexpr uint64_t kVersion = 1;
-constexpr std::string_view kFormat = "plumbline shard", kEnding = ".shard";
-
-std::string DigestOf(std::string_view text) {
-  const Digest128 digest = Xxh3Of(std::as_bytes(std::span(text)));
-  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
-}
+constexpr std::string_view kFormat = "plumbline shard";
 
 // What decides which shards belong together.
 std::string IdentityOf(const ShardHeader& header) {
-  const ShardRequest& request = header.request;
+  const RankShardRequest& request = header.request;
   return fmt::format("{}\n{}\n{}\n{}\n{}", header.place.count, header.options, request.directory,
                      request.of_graphs, fmt::join(request.words, "\n"));
 }
 
 std::string RunPath(const std::string& directory, const ShardHeader& header) {
-  const std::string name = fmt::format("run_{}.txt", DigestOf(IdentityOf(header)));
+  const std::string name = fmt::format("run_{}.txt", DigestOfText(IdentityOf(header)));
   return JoinPath(JoinPath(directory, ".compare_ranks"), name);
 }
 
 }  // namespace
 
-Result<ShardPlace> ParseShardPlace(std::string_view text) {
-  const size_t mark = text.find('/');
-  if (mark != std::string_view::npos) {
-    const auto index = ParseNatural(text.substr(0, mark));
-    const auto count = ParseNatural(text.substr(mark + 1));
-    if (index && count && *index < *count && static_cast<uint64_t>(*count) <= kMostShards) {
-      return ShardPlace{static_cast<uint64_t>(*index), static_cast<uint64_t>(*count)};
-    }
-  }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("--shard: \"{}\" is no part (expected I/N, as 0/4, 1/4, 2/4, 3/4)", text));
-}
-
-std::string ShardPath(const std::string& directory, const ShardPlace& place) {
-  return JoinPath(directory,
-                  fmt::format("compare_ranks_{}_of_{}{}", place.index, place.count, kEnding));
+std::string RankShardPath(const std::string& directory, const ShardPlace& place) {
+  return ShardPath(JoinPath(directory, "compare_ranks"), place);
 }
 
 Result<std::string> SharedStamp(const std::string& directory, const ShardHeader& header) {
@@ -154,11 +133,6 @@ std::string RankText(size_t index, const ComparedRank& rank) {
   return out.line();
 }
 
-Error Damaged(const std::string& path, std::string_view what) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("{}: {}. Compare that shard again", path, what));
-}
-
 std::optional<std::string> TextAt(const Value& object, std::string_view key) {
   const Value* const member = object.Find(key);
   const std::string* const text = member == nullptr ? nullptr : member->AsText();
@@ -244,7 +218,7 @@ std::optional<ShardRank> RankFrom(const Value& object) {
   return found;
 }
 
-struct Shard {
+struct RankShard {
   std::string path;
   ShardHeader header;
   uint64_t pairs = 0;
@@ -252,7 +226,7 @@ struct Shard {
   std::vector<ShardRank> ranks;
 };
 
-bool TakeHeader(const Value& object, Shard& shard) {
+bool TakeHeader(const Value& object, RankShard& shard) {
   const auto index = NumberAt(object, "shard"), count = NumberAt(object, "of"),
              pairs = NumberAt(object, "pairs");
   auto stamp = TextAt(object, "stamp"), directory = TextAt(object, "directory"),
@@ -261,7 +235,7 @@ bool TakeHeader(const Value& object, Shard& shard) {
   auto words = TextsAt(object, "words"), notes = TextsAt(object, "notes");
   const auto of_graphs = TruthAt(object, "of_graphs"), has_steps = TruthAt(object, "has_steps");
   if (!index || !count || !pairs || !stamp || !directory || !options || !target || !golden ||
-      !words || !notes || !of_graphs || !has_steps || *index >= *count || *count > kMostShards) {
+      !words || !notes || !of_graphs || !has_steps || *index >= *count) {
     return false;
   }
   shard.header = {{*index, *count},
@@ -276,21 +250,9 @@ bool TakeHeader(const Value& object, Shard& shard) {
   return true;
 }
 
-// The text without its last line, which must fit it.
-Result<std::string_view> CheckedBody(const std::string& path, std::string_view text) {
-  const Error damaged = Damaged(path, "is damaged or cut");
-  if (text.empty() || text.back() != '\n') return damaged;
-  const size_t last = text.substr(0, text.size() - 1).rfind('\n');
-  if (last == std::string_view::npos) return damaged;
-  const std::string_view body = text.substr(0, last + 1);
-  const Result<Value> end = Value::Parse(text.substr(last + 1));
-  if (!end || TextAt(*end, "digest") != DigestOf(body)) return damaged;
-  return body;
-}
-
-Result<Shard> ReadShard(const std::string& path) {
+Result<RankShard> ReadRankShard(const std::string& path) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  Shard shard;
+  RankShard shard;
   shard.path = path;
   const size_t first = std::min(text.find('\n'), text.size());
   const Result<Value> head = Value::Parse(std::string_view(text).substr(0, first));
@@ -305,14 +267,14 @@ Result<Shard> ReadShard(const std::string& path) {
                              "that shard again",
                              path, kVersion));
   }
-  PL_TRY_ASSIGN(std::string_view body, CheckedBody(path, text));
-  if (!TakeHeader(*head, shard)) return Damaged(path, "is damaged");
+  PL_TRY_ASSIGN(std::string_view body, CheckSealedLines(path, text));
+  if (!TakeHeader(*head, shard)) return DamagedShard(path, "is damaged");
   body.remove_prefix(first + 1);
   while (!body.empty()) {
     const size_t size = body.find('\n');
     const Result<Value> line = Value::Parse(body.substr(0, size));
     std::optional<ShardRank> rank = line ? RankFrom(*line) : std::nullopt;
-    if (!rank || rank->index >= shard.pairs) return Damaged(path, "is damaged");
+    if (!rank || rank->index >= shard.pairs) return DamagedShard(path, "is damaged");
     shard.ranks.push_back(std::move(*rank));
     body.remove_prefix(size + 1);
   }
@@ -321,7 +283,7 @@ Result<Shard> ReadShard(const std::string& path) {
 
 }  // namespace
 
-Status WriteShard(const std::string& path, const ShardHeader& header, const RanksReport& report,
+Status WriteRankShard(const std::string& path, const ShardHeader& header, const RanksReport& report,
                   std::span<const size_t> part) {
   std::string text = HeaderLine(header, report) + '\n';
   for (const size_t index : part) {
@@ -336,36 +298,13 @@ Status WriteShard(const std::string& path, const ShardHeader& header, const Rank
     }
     text += line + '\n';
   }
-  text += fmt::format("{{\"ranks\":{},\"digest\":\"{}\"}}\n", part.size(), DigestOf(text));
-  return WriteFileAtomically(path, text, false);
+  return WriteSealedLines(path, std::move(text), part.size());
 }
 
 namespace {
 
-Result<std::vector<std::string>> ShardFiles(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    if (KindOf(path) != PathKind::kDirectory) {
-      files.push_back(path);
-      continue;
-    }
-    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
-    const size_t before = files.size();
-    for (const std::string& name : names) {
-      if (name.ends_with(kEnding)) files.push_back(JoinPath(path, name));
-    }
-    if (files.size() == before) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("{}: has no shards (expected files that `plumb compare --shard` "
-                               "wrote, or --config for the tables of ranks)",
-                               path));
-    }
-  }
-  return files;
-}
-
 // Why two shards do not belong together.
-Status CheckTogether(const Shard& first, const Shard& other) {
+Status CheckTogether(const RankShard& first, const RankShard& other) {
   const auto differ = [&](const std::string& what) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} and {}: {}. Merge the shards of one comparison", first.path,
@@ -388,25 +327,15 @@ Status CheckTogether(const Shard& first, const Shard& other) {
   return {};
 }
 
-Status CheckComplete(const std::map<uint64_t, Shard>& shards, const Shard& first) {
-  constexpr size_t kShown = 16;
-  const uint64_t count = first.header.place.count;
-  std::vector<uint64_t> missing;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (!shards.contains(i)) missing.push_back(i);
-  }
-  if (missing.empty()) return {};
-  std::string text = fmt::format(
-      "{}", fmt::join(std::span(missing).first(std::min(missing.size(), kShown)), ", "));
-  if (missing.size() > kShown) text += fmt::format(" and {} more", missing.size() - kShown);
-  return Error(ErrorCode::kNotFound,
-               fmt::format("{}: of {} shards missing: {}. Run `plumb compare ... --shard {}/{}`",
-                           std::string(DirectoryOf(first.path)), count, text, missing.front(), count));
+Status CheckComplete(const std::map<uint64_t, RankShard>& shards, const RankShard& first) {
+  std::set<uint64_t> indexes;
+  for (const auto& [index, shard] : shards) indexes.insert(index);
+  return CheckAllThere(indexes, first.header.place.count, first.path, "plumb compare");
 }
 
-Status PutRanks(Shard& shard, std::vector<bool>& is_there, RanksReport& report) {
+Status PutRanks(RankShard& shard, std::vector<bool>& is_there, RanksReport& report) {
   for (ShardRank& rank : shard.ranks) {
-    if (is_there[rank.index]) return Damaged(shard.path, "has a rank of another shard");
+    if (is_there[rank.index]) return DamagedShard(shard.path, "has a rank of another shard");
     const std::string now = RecordingsDigest(rank.rank.pair);
     if (!now.empty() && now != rank.recordings) {
       return Error(ErrorCode::kInvalidArgument,
@@ -422,12 +351,11 @@ Status PutRanks(Shard& shard, std::vector<bool>& is_there, RanksReport& report) 
 
 }  // namespace
 
-Result<ShardSet> ReadShards(const std::vector<std::string>& paths) {
-  PL_TRY_ASSIGN(const std::vector<std::string> files, ShardFiles(paths));
-  std::map<uint64_t, Shard> shards;
+Result<ShardSet> ReadShards(const std::vector<std::string>& files) {
+  std::map<uint64_t, RankShard> shards;
   std::optional<uint64_t> first;  // named first
   for (const std::string& file : files) {
-    PL_TRY_ASSIGN(Shard shard, ReadShard(file));
+    PL_TRY_ASSIGN(RankShard shard, ReadRankShard(file));
     const uint64_t index = shard.header.place.index;
     if (first) PL_TRY(CheckTogether(shards.at(*first), shard));
     if (!first) first = index;
@@ -435,7 +363,7 @@ Result<ShardSet> ReadShards(const std::vector<std::string>& paths) {
     if (!is_new && at->second.header.stamp < shard.header.stamp) at->second = std::move(shard);
   }
   PL_TRY(CheckComplete(shards, shards.at(*first)));
-  const Shard& chosen = shards.at(*first);
+  const RankShard& chosen = shards.at(*first);
   ShardSet set{chosen.header, chosen.head, chosen.path};
   set.report.ranks.resize(chosen.pairs);
   std::vector<bool> is_there(chosen.pairs);
@@ -444,7 +372,7 @@ Result<ShardSet> ReadShards(const std::vector<std::string>& paths) {
     PL_TRY(PutRanks(shard, is_there, set.report));
   }
   if (std::find(is_there.begin(), is_there.end(), false) != is_there.end()) {
-    return Damaged(set.path, "and its shards do not have all ranks between them");
+    return DamagedShard(set.path, "and its shards do not have all ranks between them");
   }
   return set;
 }

@@ -10,20 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process/shards.h"
 #include "ranks/rank_summary.h"
 
 namespace plumbline::ranks {
 
-// Which of `count` processes that share the ranks, from 0.
-struct ShardPlace {
-  uint64_t index = 0, count = 1;
-};
-
-// "3/64". kInvalidArgument.
-Result<ShardPlace> ParseShardPlace(std::string_view text);
-
 // What was asked for, as all processes were; opaque here.
-struct ShardRequest {
+struct RankShardRequest {
   std::vector<std::string> words;  // of the command line, without what changes no result
   std::string directory;           // where relative paths begin
   bool of_graphs = false;
@@ -31,13 +24,13 @@ struct ShardRequest {
 
 struct ShardHeader {
   ShardPlace place;
-  ShardRequest request;
+  RankShardRequest request;
   std::string options;  // OptionsDigest()
   std::string stamp;    // CompareOptions::stamp of the ranks' files
 };
 
 // "<directory>/compare_ranks_3_of_64.shard".
-std::string ShardPath(const std::string& directory, const ShardPlace& place);
+std::string RankShardPath(const std::string& directory, const ShardPlace& place);
 
 // The stamp that the processes of one comparison into `directory` share, agreed on by the first of
 // them; header.stamp and header.place.index are not looked at. A process that runs a second time
@@ -48,8 +41,8 @@ void ForgetSharedStamp(const std::string& directory, const ShardHeader& header);
 
 // Writes what is known of the ranks `part` of the report; readers see all of it or nothing.
 // kIo; kUnsupported: a name in it is no UTF-8.
-Status WriteShard(const std::string& path, const ShardHeader& header, const RanksReport& report,
-                  std::span<const size_t> part);
+Status WriteRankShard(const std::string& path, const ShardHeader& header, const RanksReport& report,
+                      std::span<const size_t> part);
 
 struct ShardSet {
   ShardHeader header;  // of the first; the stamp is the newest
@@ -58,10 +51,10 @@ struct ShardSet {
 };
 
 // Reads the shards of one comparison in any order; of one that is there twice the newer counts.
-// A directory stands for the shards in it. kNotFound: a file, or the shards that are missing,
+// kNotFound: a file, or the shards that are missing,
 // which are named; kInvalidArgument: shards of several comparisons, or recordings that have changed
 // since; kCorrupt: no shard file, or a damaged one; kUnsupported: of another version; kIo.
-Result<ShardSet> ReadShards(const std::vector<std::string>& paths);
+Result<ShardSet> ReadShards(const std::vector<std::string>& files);
 
 }  // namespace plumbline::ranks
 

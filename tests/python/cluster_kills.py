@@ -1,8 +1,8 @@
-"""Compares two dumps on a Ray cluster of two nodes on this machine while workers and a node die.
+"""Runs a command on a Ray cluster of two nodes on this machine while workers and a node die.
 
-    build/cluster/bin/python tests/python/cluster_kills.py PROGRAM KILLS SECONDS WORDS...
+    build/cluster/bin/python tests/python/cluster_kills.py PROGRAM KILLS SECONDS COMMAND STEM ...
 
-KILLS workers are killed while the program runs below them, one every SECONDS, and the second node
+The last ones are those of cluster.Work. KILLS workers are killed while the program runs below them, one every SECONDS, and the second node
 after half of them. Prints one line of JSON: status, standard output, how many workers died.
 """
 
@@ -41,7 +41,7 @@ def busy_workers(program: str, session: int) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            is_part = words[0].decode() == program and b"--shard" in words
+            is_part = program.encode() in words[:2] and b"--shard" in words  # or of a script
             belongs = f"PLUMB_TEST_CLUSTER={session}".encode() in (process / "environ").read_bytes()
         except OSError:
             continue
@@ -79,8 +79,8 @@ class Killer(threading.Thread):
 
 
 def main() -> int:
-    """Runs the comparison and the killer side by side."""
-    program, kills, pause, *words = sys.argv[1:]
+    """Runs the command and the killer side by side."""
+    program, kills, pause, command, stem, *words = sys.argv[1:]
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", PLUMB_TEST_CLUSTER=str(os.getpid()))
     options = {"num_cpus": 1, "object_store_memory": 80 << 20}
     nodes = Cluster(initialize_head=True, head_node_args=options)
@@ -90,8 +90,9 @@ def main() -> int:
         nodes.wait_for_nodes()
         killer = Killer(nodes, program, int(kills), float(pause))
         killer.start()
-        done = cluster.compare(cluster.Where(nodes.address), program, words,
-                               stdout=subprocess.PIPE)
+        work = cluster.Work(command, words, stem)
+        done = cluster.run(cluster.Where(nodes.address), program, work, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
         killer.ends.set()
         killer.join()
         limit = time.monotonic() + DEAD_WITHIN_S
@@ -99,7 +100,8 @@ def main() -> int:
             assert time.monotonic() < limit, "the node that was removed does not count as dead"
             time.sleep(0.2)
         print(json.dumps({"status": done.returncode, "stdout": done.stdout,
-                          "killed": len(killer.killed), "lost_node": killer.lost_node}))
+                          "stderr": done.stderr, "killed": len(killer.killed),
+                          "lost_node": killer.lost_node}))
     finally:
         ray.shutdown()
         nodes.shutdown()

@@ -1,5 +1,5 @@
-"""`plumb compare --engine ray` against the same command without: the same bytes, also while workers
-and a node are killed. Ray lives in an environment of its own.
+"""Commands with `--engine ray` against the same without: the same bytes, also while workers and a
+node are killed. Ray lives in an environment of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rank_dumps import Entry, forward, tensor, write_rank
 from recording import PLUMB
 from test_compare_ranks import all_reduce
 from test_shards import facts, timeless, tree, whole
+from test_shared_commands import outcome
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build" / "cluster" / "bin" / "python"  # tools/bootstrap.sh cluster
@@ -66,13 +67,67 @@ def test_killed_workers_and_a_lost_node_change_nothing(tmp_path, runs):
     out = tmp_path / "out"
     expected = whole(out, *runs, *WORDS)
     program, script = shutil.which(PLUMB) or PLUMB, Path(__file__).with_name("cluster_kills.py")
-    done = subprocess.run([PYTHON, script, program, "3", "0.3", f"--output={out}", *WORDS, *runs],
+    done = subprocess.run([PYTHON, script, program, "3", "0.3", "compare", out / "compare_ranks",
+                           f"--output={out}", *WORDS, *runs],
                           text=True, capture_output=True, check=False, timeout=TIME_LIMIT_S)
     assert done.returncode == 0, done.stderr
     # Ray says there, too, what it does about them.
     told = json.loads(next(line for line in done.stdout.splitlines() if line[:9] == '{"status"'))
     assert (told["killed"], told["lost_node"]) == (3, True)
     assert (told["status"], timeless(told["stdout"].encode()), tree(out)) == expected
+
+
+# A script in front of the program, so that a part of these small recordings is seen at work.
+SLOW = """#!/bin/sh
+[ "$1" = merge ] || sleep 0.4
+exec {program} "$@"
+"""
+
+
+def with_kills(words: list[str], stem: Path) -> tuple[int, str, str]:
+    """What a command gives on two nodes, one of which is lost, with three workers killed."""
+    slow = stem.parent.parent / "slow_plumb"
+    slow.write_text(SLOW.format(program=shutil.which(PLUMB) or PLUMB))
+    slow.chmod(0o755)
+    script = Path(__file__).with_name("cluster_kills.py")
+    done = subprocess.run([PYTHON, script, slow, "3", "0.3", words[0], stem, *words[1:]], text=True,
+                          capture_output=True, check=False, timeout=TIME_LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(next(line for line in done.stdout.splitlines() if line[:9] == '{"status"'))
+    assert (told["killed"], told["lost_node"]) == (3, True)
+    return told["status"], told["stdout"], told["stderr"]
+
+
+def on_ray(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command with --engine ray."""
+    return subprocess.run([PLUMB, *words, "--engine", "ray", "--threads", "2"], text=True,
+                          capture_output=True, check=False, env=environment(),
+                          timeout=TIME_LIMIT_S)
+
+
+def overflow_words(runs: tuple[Path, Path], out: Path) -> list[str]:
+    """The search in a recording with NaN, of which a rank is damaged."""
+    run = out.parent / "run"
+    shutil.copytree(runs[0], run)
+    dump = run / f"rank{WRONG}" / "dump.json"
+    dump.write_text(dump.read_text().replace('"Max": 3.0', '"Max": NaN'))
+    (run / "rank2" / "dump.json").write_text("]")
+    return ["overflow", str(run), f"--output={out}", "--fail-on-anomaly"]
+
+
+def test_overflow_search(tmp_path, runs):
+    """Over twelve ranks."""
+    out = tmp_path / "out"
+    words = overflow_words(runs, out)
+    expected = outcome(subprocess.run([PLUMB, *words], text=True, capture_output=True,
+                                      check=False), out)
+    assert expected[0] == 3 and "rank 7 Torch.mul.3000.forward" in expected[1]
+    assert "rank 2 is not judged" in expected[2] and len(expected[3]) == 2
+    assert outcome(on_ray(words), out) == expected
+    assert not out.exists()
+    status, output, errors = with_kills(words, out / "overflow")
+    killed = subprocess.CompletedProcess(words, status, output, errors)
+    assert outcome(killed, out) == expected
 
 
 FROM_PYTHON = """
