@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/file/object_store.h"
 #include "python_program.h"
 #include "terminal.h"
 
@@ -41,6 +42,12 @@ Status CheckShare(const ShareArguments& share) {
 }
 
 Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
+  if (object_store::IsNamedBy(work.stem)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: --engine ray needs an output directory that all machines see "
+                             "(expected one of a file system; inputs may be in a store)",
+                             DirectoryOf(work.stem)));
+  }
   // An interpreter without the package or without Ray says so in one line.
   constexpr const char* kProgram =
       "import sys\n"

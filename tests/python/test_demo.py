@@ -31,6 +31,12 @@ def test_what_is_in_the_directory_stays(tmp_path: Path) -> None:
         f"plumb demo: {kept}: is a file (expected a new directory)")
 
 
+def test_a_path_that_no_recording_can_have_is_named(tmp_path: Path) -> None:
+    line = refusal(tmp_path / "my démo", "--python", sys.executable)
+    assert line.startswith(f"plumb demo: {tmp_path}/my démo: recordings need a path of letters")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     line = refusal(tmp_path / "file" / "demo", "--python", sys.executable)

@@ -225,6 +225,20 @@ def test_one_object_alone(server: Server, tmp_path: Path) -> None:
     assert done.returncode == 0, done
 
 
+def test_shards_are_put_together_in_the_store(server: Server, statistics: Path) -> None:
+    where = "s3://runs/statistics"
+    words = ["compare", f"{where}/wrong/step0", f"{where}/good/step0", "--format", "csv"]
+    whole = plumb(server.url, *words, "-o", f"{where}/whole")
+    for number in range(2):
+        part = plumb(server.url, *words, "-o", f"{where}/parts", "--shard", f"{number}/2")
+        assert part.returncode == 0 and not part.stderr, part
+    merged = plumb(server.url, "merge", f"{where}/parts")
+    assert as_stored(merged.stdout, statistics, where) == as_stored(whole.stdout, statistics, where)
+    assert merged.returncode == whole.returncode and not merged.stderr
+    refused = plumb(server.url, *words, "-o", f"{where}/ray", "--engine", "ray")
+    assert refused.returncode == 2 and "expected one of a file system" in refused.stderr
+
+
 def test_a_stopped_command_leaves_nothing(link: Link, tensors: Path, tmp_path: Path) -> None:
     process = subprocess.Popen([PLUMB, "view", "s3://runs/tensors/good/out", "--no-cache"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

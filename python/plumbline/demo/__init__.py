@@ -68,6 +68,9 @@ def _problem(root: Path) -> str | None:
     if importlib.util.find_spec("torch") is None:
         return (f"no PyTorch in {sys.executable} (pip install 'plumbline-numerics[pytorch]', or "
                 "name another Python with --python)")
+    if not re.fullmatch(r"[A-Za-z0-9_./-]+", str(root.absolute())):  # as of dump_path
+        return (f"{root.absolute()}: recordings need a path of letters, digits and _./- (name "
+                "another directory)")
     if root.exists() and not root.is_dir():
         return f"{root}: is a file (expected a new directory)"
     if root.exists() and any(root.iterdir()):
