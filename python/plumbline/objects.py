@@ -103,10 +103,6 @@ def _facts(path: Path) -> tuple[int, int, int]:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def _mark(info: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(info.get(name) for name in ("size", "ETag", "etag", "LastModified", "mtime"))
-
-
 def _seconds(info: dict[str, Any]) -> float:
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
         when = info.get(name)
@@ -115,6 +111,12 @@ def _seconds(info: dict[str, Any]) -> float:
         if isinstance(when, (int, float)):
             return float(when)
     return 0.0
+
+
+def _mark(info: dict[str, Any]) -> tuple[Any, ...]:
+    # Lists and answers about one object may give times of different precision.
+    tag = info.get("ETag") or info.get("etag")
+    return info.get("size"), str(tag).strip('"') if tag else int(_seconds(info))
 
 
 class Mirror:
@@ -133,7 +135,7 @@ class Mirror:
         self._room = int(shutil.disk_usage(root).free * SPACE_SHARE)
         self._pieces = concurrent.futures.ThreadPoolExecutor(CONNECTIONS)
         self._ahead = concurrent.futures.ThreadPoolExecutor(CONNECTIONS)
-        self._stores: dict[str, Any] = {}
+        self._schemes: set[str] = set()
         self._made = 0
         self.failures: list[StoreError] = []  # of what the program asked for
         (root / ".parts").mkdir()
@@ -215,7 +217,7 @@ class Mirror:
         return len(changed)
 
     def _written(self) -> Iterator[Path]:
-        for scheme in sorted(self._stores):
+        for scheme in sorted(self._schemes):
             for path in sorted((self.root / scheme).rglob("*")):
                 if not path.name.endswith(".tmp") and stat.S_ISREG(path.lstat().st_mode):
                     yield path
@@ -225,19 +227,17 @@ class Mirror:
         return one is not None and one.file == _facts(path)
 
     def _store(self, url: str) -> Any:
-        scheme = url.partition("://")[0]
-        if scheme not in self._stores:
-            try:
-                from fsspec.core import url_to_fs
+        self._schemes.add(url.partition("://")[0])
+        try:
+            from fsspec.core import url_to_fs
 
-                self._stores[scheme] = url_to_fs(url, use_listings_cache=False)[0]
-            except ImportError as error:
-                text = _line(error)
-                message = NEEDS_FSSPEC.format(python=sys.executable)
-                raise StoreError(f"{url}: {message} ({text})", UNSUPPORTED) from None
-            except Exception as error:  # of the driver, about its settings
-                raise StoreError(f"{url}: {_line(error)}") from None
-        return self._stores[scheme]
+            return url_to_fs(url)[0]  # the same each time
+        except ImportError as error:
+            text = _line(error)
+            message = NEEDS_FSSPEC.format(python=sys.executable)
+            raise StoreError(f"{url}: {message} ({text})", UNSUPPORTED) from None
+        except Exception as error:  # of the driver, about its settings
+            raise StoreError(f"{url}: {_line(error)}") from None
 
     def _list(self, store: Any, url: str, listed: Callable[..., Any]) -> dict[str, Any]:
         def work() -> dict[str, Any]:
@@ -332,6 +332,7 @@ class Mirror:
             if one.size <= PIECE_BYTES:
                 return piece(0)
             list(self._pieces.map(piece, range(0, one.size, PIECE_BYTES)))
+        one.store.invalidate_cache()
         now = _insist(f"{one.url}: cannot be read", lambda: one.store.info(one.key))
         if _mark(now) != one.mark:
             raise StoreError(f"{one.url}: was replaced while it was read. Run the command again")
@@ -457,6 +458,7 @@ def main(words: Sequence[str] | None = None) -> int:
             more = f" (and {others} more that could not be read)" if others else ""
             print(f"plumb {words[0]}: {mirror.failures[0]}{more}", file=sys.stderr)
         is_kept = True
+        mirror.close()
         mirror.store_changes()
         is_kept = False
         return status

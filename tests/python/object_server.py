@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -84,6 +84,7 @@ class Link:
         self.cuts_left = 0
         self.cut_after = 0  # bytes of an answer
         self.asked: list[str] = []  # first lines of requests, with the range behind
+        self.when_asked: Callable[[str], None] = lambda line: None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -122,6 +123,7 @@ class Link:
         if lines[0].endswith(b"HTTP/1.1"):
             ranges = [line for line in lines if line.lower().startswith(b"range:")]
             self.asked.append(b" ".join([lines[0], *ranges]).decode(errors="replace"))
+            self.when_asked(self.asked[-1])
 
 
 def environment(url: str, **more: str) -> dict[str, str]:

@@ -135,6 +135,23 @@ def test_statistics_read_no_tensor(link: Link, tensors: Path) -> None:
     assert not [line for line in link.asked if "dump_tensor_data/" in line and "ange:" in line]
 
 
+def test_an_object_that_is_replaced_meanwhile_is_not_judged(
+        server: Server, link: Link, tensors: Path) -> None:
+    server.upload(tensors / "good" / "out" / "step0", "runs/replaced")
+    [name] = [path for path in (tensors / "good" / "out").rglob("Torch.mul.0.forward.output.0.pt")]
+
+    def replace(line: str) -> None:
+        if f"{name.name} " in line and f"bytes={PIECE}-" in line:
+            server.put(f"runs/replaced/rank/dump_tensor_data/{name.name}",
+                       name.read_bytes()[:-1] + b"x")
+
+    link.when_asked = replace
+    done = plumb(link.url, "compare", "s3://runs/replaced", tensors / "good/out/step0", "-o",
+                 tensors / "replaced")
+    assert "not judged" in done.stdout and not done.stdout.startswith("no wrong call"), done
+    assert f"{name.name}: was replaced while it was read" in done.stderr
+
+
 def test_cut_connections_change_nothing(link: Link, tensors: Path) -> None:
     where = "s3://runs/tensors"
     link.cut_after, link.cuts_left = 100_000, 12
