@@ -131,7 +131,12 @@ std::vector<std::string> WordsOf(const CLI::App& command, std::span<const std::s
       positional.insert(positional.end(), option->results().begin(), option->results().end());
     } else if (std::ranges::find(but, std::string_view(option->get_lnames().front())) ==
                but.end()) {
-      words.push_back(SpelledOption(*option));
+      // Where no letter stands between values, each has the option's name.
+      const bool has_many = option->get_delimiter() == '\0' && option->results().size() > 1;
+      if (!has_many) words.push_back(SpelledOption(*option));
+      for (const std::string& value : has_many ? option->results() : std::vector<std::string>()) {
+        words.push_back("--" + option->get_lnames().front() + '=' + value);
+      }
     }
   }
   words.insert(words.end(), positional.begin(), positional.end());

@@ -45,7 +45,8 @@ struct RankRequest {
 
 // Compares, prints the summary and returns the exit status.
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments);
-// With ShareArguments::shard: only that part, for RunMergeShards(). `words`: RankShardRequest::words.
+// With ShareArguments::shard: only that part, for RunMergeShards(). `words`: as of
+// RankShardRequest.
 Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arguments,
                             const std::vector<std::string>& words);
 // As RunCompareRanks() of all parts together.

@@ -49,6 +49,7 @@ Result<int> MergeAnyShards(const std::vector<std::string>& paths) {
   PL_TRY_ASSIGN(const std::vector<std::string> files, ShardFiles(paths));
   PL_TRY_ASSIGN(const ShardRequest request, RequestOfShard(files.front()));
   if (request.command == "overflow") return MergeOverflowShards(request, files);
+  if (request.command == "watch") return MergeWatchShards(request, files);
   PL_TRY_ASSIGN(ranks::ShardSet shards, ranks::ReadShards(files));
   return MergeComparedShards(std::move(shards));
 }

@@ -241,12 +241,8 @@ SharedWork SharedWorkOf(const OverflowArguments& arguments) {
 // This part of the ranks, for others.
 Status ScanShard(const OverflowArguments& arguments, const std::string& path) {
   PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
-  PL_TRY_ASSIGN(ScannedPart part, ScanPart(path, place, arguments.options.threads));
-  Shard shard;
-  shard.state = std::move(part.state);
-  shard.all = part.all;
-  shard.items = std::move(part.items);
-  return LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(shard), "ranks");
+  PL_TRY_ASSIGN(ShardPart part, ScanPart(path, place, arguments.options.threads));
+  return LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(part), "ranks");
 }
 
 int RunShared(const OverflowArguments& arguments, const std::string& path) {

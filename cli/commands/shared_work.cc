@@ -71,16 +71,15 @@ Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
   return BecomePython("", kProgram, call);
 }
 
-Status LeaveShard(const SharedWork& work, const ShareArguments& share, Shard shard,
+Status LeaveShard(const SharedWork& work, const ShareArguments& share, ShardPart part,
                   std::string_view what) {
-  PL_TRY_ASSIGN(shard.place, ParseShardPlace(share.shard));
-  PL_TRY_ASSIGN(shard.directory, RealPath("."));
-  shard.command = work.command;
-  shard.words = work.words;
-  const std::string path = ShardPath(work.stem, shard.place);
+  PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(share.shard));
+  PL_TRY_ASSIGN(const std::string directory, RealPath("."));
+  const Shard shard{work.command, place, work.words, directory, std::move(part)};
+  const std::string path = ShardPath(work.stem, place);
   PL_TRY(WriteShard(path, shard));
-  Print(fmt::format("shard {} of {}: {} of {} {}\nfile: {}\n", shard.place.index, shard.place.count,
-                    shard.items.size(), shard.all, what, path));
+  Print(fmt::format("shard {} of {}: {} of {} {}\nfile: {}\n", place.index, place.count,
+                    shard.part.items.size(), shard.part.all, what, path));
   return {};
 }
 

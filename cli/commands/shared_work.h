@@ -44,9 +44,9 @@ struct SharedWork {
 // of this process. Returns only what is wrong.
 Error RunOnCluster(const SharedWork& work, const ShareArguments& share);
 
-// With ShareArguments::shard: leaves the shard, and says so; `what`: "ranks". `shard` has its
-// state and items, the rest is set. kIo, kUnsupported.
-Status LeaveShard(const SharedWork& work, const ShareArguments& share, Shard shard,
+// With ShareArguments::shard: leaves the part as a shard, and says so; `what`: "ranks". kIo,
+// kUnsupported.
+Status LeaveShard(const SharedWork& work, const ShareArguments& share, ShardPart part,
                   std::string_view what);
 
 // Parses the words of a command again. kInvalidArgument: they are of another directory; kCorrupt:
@@ -56,6 +56,7 @@ Status ParseShardWords(CLI::App& command, const std::vector<std::string>& words,
 
 // `plumb merge` of the shards of each command: its exit status.
 Result<int> MergeOverflowShards(const ShardRequest& request, const std::vector<std::string>& files);
+Result<int> MergeWatchShards(const ShardRequest& request, const std::vector<std::string>& files);
 
 }  // namespace plumbline::cli
 

@@ -13,10 +13,12 @@
 #include "base/process/log.h"
 #include "base/text/text_parts.h"
 #include "commands.h"
+#include "commands/shared_work.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "progress.h"
 #include "terminal.h"
+#include "usage.h"
 #include "vocabulary.h"
 #include "watch/points/watch_output.h"
 #include "watch/points/watch_run.h"
@@ -31,6 +33,8 @@ struct WatchArguments {
   std::vector<std::string> when, outputs;
   bool is_recommended = false, lists = false, machine = false;
   watch::WatchOptions options;
+  ShareArguments share;
+  std::vector<std::string> words;  // of the command line, but kNotOfResult
 };
 
 Error BadWatch(std::string problem) {
@@ -108,16 +112,8 @@ int GateStatus(const WatchArguments& arguments, const watch::WatchReport& report
   return closes ? kGateClosed : 0;
 }
 
-Result<int> RunWatch(WatchArguments& arguments) {
-  PL_TRY(TakeOptions(arguments));
-  Progress progress("reading", "rank");
-  if (progress.is_on()) {
-    arguments.options.progress = [&](uint64_t done, uint64_t all) {
-      progress.Show(PartsDone(done, all));
-    };
-  }
-  PL_TRY_ASSIGN(const watch::WatchReport report, watch::WatchRecording(arguments.options));
-  // What was found is told, whatever becomes of the files.
+// What was found is told, whatever becomes of the files.
+Result<int> Tell(const WatchArguments& arguments, const watch::WatchReport& report) {
   Print(arguments.machine ? watch::WatchJson(report, true) + "\n" : watch::WatchText(report));
   for (const std::string& note : report.notes) PrintNote("watch", note);
   for (const std::string& path : arguments.outputs) {
@@ -126,6 +122,46 @@ Result<int> RunWatch(WatchArguments& arguments) {
     if (!arguments.machine) Print(fmt::format("  written: {}\n", OneLine(path)));
   }
   return GateStatus(arguments, report);
+}
+
+// Shards stand beside the first result file, else where the command runs.
+SharedWork SharedWorkOf(const WatchArguments& arguments) {
+  std::string stem = "watch";
+  if (!arguments.outputs.empty()) {
+    stem = JoinPath(std::string(DirectoryOf(arguments.outputs.front())), stem);
+  }
+  return {"watch", arguments.words, std::move(stem), arguments.options.threads};
+}
+
+// Rules are read by each process.
+Result<std::string> StateOfRules(const WatchArguments& arguments) {
+  if (arguments.rules.empty()) return std::string();
+  PL_TRY_ASSIGN(const std::string text, ReadFile(arguments.rules));
+  return " " + DigestOfText(text);
+}
+
+Result<int> RunWatch(WatchArguments& arguments) {
+  PL_TRY(CheckShare(arguments.share));
+  PL_TRY(TakeOptions(arguments));
+  if (!arguments.share.engine.empty()) {
+    return RunOnCluster(SharedWorkOf(arguments), arguments.share);
+  }
+  Progress progress("reading", "rank");
+  if (progress.is_on()) {
+    arguments.options.progress = [&](uint64_t done, uint64_t all) {
+      progress.Show(PartsDone(done, all));
+    };
+  }
+  if (arguments.share.shard.empty()) {
+    PL_TRY_ASSIGN(const watch::WatchReport report, watch::WatchRecording(arguments.options));
+    return Tell(arguments, report);
+  }
+  PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
+  PL_TRY_ASSIGN(ShardPart part, watch::WatchPart(arguments.options, place));
+  PL_TRY_ASSIGN(const std::string rules, StateOfRules(arguments));
+  part.state += rules;
+  PL_TRY(LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(part), "ranks"));
+  return 0;
 }
 
 // All conditions with their parameters.
@@ -190,9 +226,35 @@ void AddWatchOptions(CLI::App& command, WatchArguments& arguments) {
   command.add_option("--fail-on", arguments.fail_on, "exit 1 when it happens")
       ->check(CLI::IsMember({"hit", "unchecked", "any"}));
   command.add_flag("--list", arguments.lists, "show all conditions and statistics");
+  AddShareOptions(command, arguments.share, "many ranks", "look at them as tasks of Ray");
+}
+
+Result<int> TellMerged(WatchArguments& arguments, const ShardedItems& shards) {
+  PL_TRY(TakeOptions(arguments));
+  PL_TRY_ASSIGN(const std::string rules, StateOfRules(arguments));
+  std::string state = shards.state;
+  if (!state.ends_with(rules)) {
+    return BadWatch(
+        fmt::format("{}: has changed since it was read. Run all shards again", arguments.rules));
+  }
+  state.resize(state.size() - rules.size());
+  PL_TRY_ASSIGN(const watch::WatchReport report,
+                watch::WatchMerged(arguments.options, state, shards.items));
+  return Tell(arguments, report);
 }
 
 }  // namespace
+
+Result<int> MergeWatchShards(const ShardRequest& request, const std::vector<std::string>& files) {
+  CLI::App command;
+  WatchArguments arguments;
+  AddWatchOptions(command, arguments);
+  PL_TRY(ParseShardWords(command, request.words, request.directory, files.front()));
+  PL_TRY_ASSIGN(const ShardedItems shards, ReadShardedItems(files));
+  SetLogStream(LogStream::kStderr);
+  const Result<int> status = TellMerged(arguments, shards);
+  return status ? *status : ReportError("watch", status.error());
+}
 
 void AddWatchCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<WatchArguments>();
@@ -220,6 +282,7 @@ void AddWatchCommand(CLI::App& app, int& exit_status) {
       exit_status = ReportError("watch", BadWatch(empty.empty() ? "DIR is missing" : empty));
       return;
     }
+    arguments->words = WordsOf(*command, kNotOfResult);
     const Result<int> status = RunWatch(*arguments);
     exit_status = status ? *status : ReportError("watch", status.error());
   });

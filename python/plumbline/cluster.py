@@ -333,7 +333,8 @@ def run(where: Where, program: str, work: Work,
     def told(part: Part, done: PartDone) -> None:
         if not done.result:  # wrong usage, a path that is missing: so for all parts
             lines = done.error.strip().splitlines()
-            text = lines[-1] if lines else f"{part.name}: exit status {done.status}"
+            text = (lines[-1] if lines else
+                    f"{part.name}: left no {part.result} (exit status {done.status})")
             raise ClusterError(text.removeprefix(f"plumb {work.command}: "),
                                done.status or IO_FAILED)
         _keep(job.directory, part, done)

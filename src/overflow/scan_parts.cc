@@ -22,12 +22,8 @@ void VisitRecord(auto& archive, json::RecordOf<ScannedRank> auto& rank) {
 
 namespace {
 
-// Size and time of dump.json; empty where it cannot be seen.
 std::string RecordingOf(const load::RankDirectory& directory) {
-  const std::string path = JoinPath(directory.path, run_files::kDumpJson);
-  const Result<uint64_t> size = FileSize(path);
-  const Result<int64_t> time = ModifiedAt(path);
-  return size && time ? fmt::format("{} {}", *size, *time) : std::string();
+  return StampOfFile(JoinPath(directory.path, run_files::kDumpJson));
 }
 
 Result<std::vector<load::RankDirectory>> AllRanks(const std::string& path) {
@@ -78,9 +74,9 @@ ScannedRank ScanForOthers(const load::RankDirectory& directory) {
   return rank;
 }
 
-Result<ScannedPart> ScanPart(const std::string& path, const ShardPlace& place, int threads) {
+Result<ShardPart> ScanPart(const std::string& path, const ShardPlace& place, int threads) {
   PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, AllRanks(path));
-  ScannedPart part;
+  ShardPart part;
   part.all = ranks.size();
   part.state = StateOf(ranks);
   for (uint64_t i = place.index; i < ranks.size(); i += place.count) part.items[i];

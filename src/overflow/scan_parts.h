@@ -5,7 +5,6 @@
 #define PLUMBLINE_OVERFLOW_SCAN_PARTS_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,12 +31,7 @@ ScannedRank ScanForOthers(const load::RankDirectory& directory);
 
 // The ranks of all steps below `path` in their order, and as JSON those that are this part's.
 // Errors of StepsToCheck().
-struct ScannedPart {
-  uint64_t all = 0;
-  std::string state;  // the directories of all
-  std::map<uint64_t, std::string> items;
-};
-Result<ScannedPart> ScanPart(const std::string& path, const ShardPlace& place, int threads);
+Result<ShardPart> ScanPart(const std::string& path, const ShardPlace& place, int threads);
 
 // All ranks as parts have them. kInvalidArgument: the recording is another one by now; kCorrupt.
 Result<std::vector<ScannedRank>> TakeScans(const std::string& path, const std::string& state,

@@ -2,8 +2,9 @@
 
     build/cluster/bin/python tests/python/cluster_kills.py PROGRAM KILLS SECONDS COMMAND STEM ...
 
-The last ones are those of cluster.Work. KILLS workers are killed while the program runs below them, one every SECONDS, and the second node
-after half of them. Prints one line of JSON: status, standard output, how many workers died.
+The last words are those of cluster.Work. KILLS workers are killed while the program runs below
+them, one every SECONDS, and the second node after half of them. Prints one line of JSON: status,
+standard output and errors, how many workers died.
 """
 
 from __future__ import annotations

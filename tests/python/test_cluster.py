@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rank_dumps import Entry, forward, tensor, write_rank
@@ -98,11 +99,11 @@ def with_kills(words: list[str], stem: Path) -> tuple[int, str, str]:
     return told["status"], told["stdout"], told["stderr"]
 
 
-def on_ray(words: list[str]) -> subprocess.CompletedProcess[str]:
+def on_ray(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """A command with --engine ray."""
     return subprocess.run([PLUMB, *words, "--engine", "ray", "--threads", "2"], text=True,
                           capture_output=True, check=False, env=environment(),
-                          timeout=TIME_LIMIT_S)
+                          timeout=TIME_LIMIT_S, **options)
 
 
 def overflow_words(runs: tuple[Path, Path], out: Path) -> list[str]:
@@ -128,6 +129,23 @@ def test_overflow_search(tmp_path, runs):
     status, output, errors = with_kills(words, out / "overflow")
     killed = subprocess.CompletedProcess(words, status, output, errors)
     assert outcome(killed, out) == expected
+
+
+def test_watchpoints(tmp_path, runs):
+    """Over twelve ranks; without a result file shards stand where the command runs."""
+    words = ["watch", str(runs[0]), "--when", "max > 2.99", "--fail-on", "hit"]
+    expected = subprocess.run([PLUMB, *words], text=True, capture_output=True, check=False)
+    assert expected.returncode == 1 and "Torch.mul.3000.forward" in expected.stdout
+    found = on_ray(words, cwd=tmp_path)
+    assert (found.returncode, found.stdout, found.stderr) == (1, expected.stdout, expected.stderr)
+    assert not list(tmp_path.iterdir())
+    out = tmp_path / "out"
+    words.append(f"--output={out / 'w.csv'}")
+    with_file = outcome(subprocess.run([PLUMB, *words], text=True, capture_output=True,
+                                       check=False), out)
+    status, output, errors = with_kills(words, out / "watch")
+    killed = subprocess.CompletedProcess(words, status, output, errors)
+    assert outcome(killed, out) == with_file
 
 
 FROM_PYTHON = """

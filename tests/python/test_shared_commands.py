@@ -10,9 +10,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rank_dumps import NAN, forward, log, scenarios, tensor, write_rank, write_step
 from recording import PLUMB
+from watch_dumps import GraphTree
 
 TIME = re.compile(r"(anomaly_analyze|overflow_trace)_\d{10,}")
 
@@ -124,3 +126,82 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path, steps):
     assert done.returncode == 2 and "rank0: has changed since" in line_of(done)
     (out / "overflow_1_of_2.shard").write_text("no shard\n")
     assert plumb("merge", out).returncode == 5
+
+
+RULES = """version: 1
+rules:
+  - {name: twice, when: "max > 0.5", for: 2}
+  - {name: still, when: WNC}
+"""
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Four steps of three ranks: a weight that stands still on rank 1, NaN at step 2 of rank 2 and
+    at step 3 of rank 0, and a damaged file."""
+    tree = GraphTree(tmp_path / "dump")
+    for step in range(4):
+        for rank in range(3):
+            values = np.full(5, 1 if rank == 1 else 1 + step, np.float32)
+            tree.add("fc.weight", values, step, rank, kind="Parameter")
+            out = np.full(5, np.nan if (step, rank) in ((2, 2), (3, 0)) else step, np.float32)
+            path = tree.add("a", out, step, rank, kind="ReLU")
+            if (step, rank) == (1, 1):
+                path.write_bytes(path.read_bytes()[:90])
+    (tmp_path / "rules.yaml").write_text(RULES)
+    return tree.root
+
+
+WATCHES = {
+    "every part by itself": ["--when", "TO", "--when", "max > 0.5", "--all-rows"],
+    "against earlier steps": ["--rules", "RULES", "--when", "TO", "--fail-on", "hit"],
+    "up to the first": ["--rules", "RULES", "--when", "TO", "--first", "--json"],
+    "chosen": ["--when", "WNC", "--steps", "2-", "--ranks", "1-2", "--fail-on", "any"],
+    "against another run": ["--when", "WNC", "--when", "TO", "--against", "DUMP"],
+    "recommended": ["--recommended", "--nodes", "weight", "--json"],
+    "of no such name": ["--when", "TO", "--nodes", "nothing"],
+}
+
+
+@pytest.mark.parametrize("name", WATCHES)
+def test_watchpoints(tmp_path, weights, name):
+    """With tables, whose rows have an order."""
+    out = tmp_path / "out"
+    places = {"RULES": tmp_path / "rules.yaml", "DUMP": weights}
+    words = ["watch", weights, *(places.get(word, word) for word in WATCHES[name])]
+    words += [f"--output={out / file}" for file in ("w.csv", "w.jsonl", "w.sarif")]
+    whole = outcome(plumb(*words), out)
+    if name == "of no such name":
+        assert whole[0] == 3 and whole[2].startswith("plumb watch: ")
+    else:
+        assert "hit" in whole[1] and len(whole[3]) == 3
+    for count in (1, 2, 7):
+        assert merged(count, out, *words) == whole
+
+
+def test_watchpoints_of_recorded_calls(tmp_path, steps):
+    """Of which some ranks cannot be read."""
+    out = tmp_path / "out"
+    words = ["watch", steps, "--when", "TO", "--fail-on", "any", "-o", out / "w.csv"]
+    whole = outcome(plumb(*words), out)
+    assert whole[0] == 1 and "Torch.log.0.forward" in whole[1]
+    assert merged(3, out, *words) == whole
+    shutil.rmtree(steps / "step0")
+    shutil.rmtree(steps / "step1")
+    whole = outcome(plumb(*words), out)
+    assert whole[0] == 5
+    assert merged(2, out, *words) == whole
+
+
+def test_watchpoints_whose_rules_changed(tmp_path, weights):
+    out, rules = tmp_path / "out", tmp_path / "rules.yaml"
+    words = ["watch", weights, "--rules", rules, "-o", out / "w.csv"]
+    for index in (0, 1):
+        assert plumb(*words, "--shard", f"{index}/2").returncode == 0
+    rules.write_text(RULES.replace("0.5", "0.7"))
+    done = plumb("merge", out)
+    assert done.returncode == 2 and "rules.yaml: has changed since" in line_of(done)
+    rules.write_text(RULES)
+    next(weights.rglob("*.npy")).parent.joinpath("more.txt").touch()
+    done = plumb("merge", out)
+    assert done.returncode == 2 and "has changed since" in line_of(done)

@@ -13,6 +13,7 @@
 #include "base/text/json_members.h"
 #include "base/text/json_record.h"
 #include "base/text/text_parts.h"
+#include "plumbline/c_api.h"
 
 namespace plumbline {
 namespace {
@@ -21,7 +22,6 @@ using json::Value;
 
 constexpr uint64_t kMostShards = 1000000;
 constexpr uint64_t kMostItems = uint64_t{1} << 32;
-constexpr uint64_t kVersion = 1;
 constexpr std::string_view kFormat = "plumbline shard of a command", kEnding = ".shard";
 // Of `plumb compare`, whose shards have a form of their own.
 constexpr std::string_view kFormatOfRanks = "plumbline shard";
@@ -31,6 +31,12 @@ constexpr std::string_view kFormatOfRanks = "plumbline shard";
 std::string DigestOfText(std::string_view text) {
   const Digest128 digest = Xxh3Of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
+std::string StampOfFile(const std::string& path) {
+  const Result<uint64_t> size = FileSize(path);
+  const Result<int64_t> time = ModifiedAt(path);
+  return size && time ? fmt::format("{} {}", *size, *time) : std::string();
 }
 
 Result<ShardPlace> ParseShardPlace(std::string_view text) {
@@ -117,14 +123,14 @@ namespace {
 // The first line.
 struct Header {
   std::string format = std::string(kFormat);
-  uint64_t version = kVersion;
+  std::string version = PLUMBLINE_VERSION;
   Shard shard;
 };
 
 void VisitRecord(auto& archive, json::RecordOf<Header> auto& header) {
   auto& shard = header.shard;
   archive(header.format, header.version, shard.command, shard.place.index, shard.place.count,
-          shard.words, shard.directory, shard.state, shard.all);
+          shard.words, shard.directory, shard.part.state, shard.part.all);
 }
 
 struct ReadShard {
@@ -145,15 +151,15 @@ Result<Header> HeaderOf(const std::string& path, std::string_view line) {
   const Result<Value> value = Value::Parse(line);
   const Value::List* const list = value ? value->AsList() : nullptr;
   if (list == nullptr || list->size() < 2 || list->front() != Value(kFormat)) return NoShard(path);
-  if ((*list)[1].AsNatural() != kVersion) {
+  if ((*list)[1] != Value(PLUMBLINE_VERSION)) {
     return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: is of another version of plumbline (expected form {}). Run that "
+                 fmt::format("{}: is of another version of plumbline (expected {}). Run that "
                              "shard again",
-                             path, kVersion));
+                             path, PLUMBLINE_VERSION));
   }
   const ShardPlace& place = header.shard.place;
   const bool is_good = json::ReadRecord(*value, header) && place.index < place.count &&
-                       place.count <= kMostShards && header.shard.all <= kMostItems;
+                       place.count <= kMostShards && header.shard.part.all <= kMostItems;
   if (!is_good) return DamagedShard(path, "is damaged");
   return header;
 }
@@ -171,7 +177,7 @@ Result<ReadShard> ReadOneShard(const std::string& path) {
     const Value::List* const pair = line ? line->AsList() : nullptr;
     const auto index =
         pair != nullptr && pair->size() == 2 ? pair->front().AsNatural() : std::nullopt;
-    if (!index || *index >= shard.header.shard.all || !shard.header.shard.place.Has(*index)) {
+    if (!index || *index >= shard.header.shard.part.all) {
       return DamagedShard(path, "is damaged");
     }
     shard.items.emplace_back(*index, pair->back());
@@ -191,7 +197,7 @@ Status CheckTogether(const ReadShard& first, const ReadShard& other) {
                              fmt::join(one.words, " "), two.command, fmt::join(two.words, " "));
   } else if (one.directory != two.directory) {
     difference = "run in two directories";
-  } else if (one.state != two.state || one.all != two.all) {
+  } else if (one.part.state != two.part.state || one.part.all != two.part.all) {
     difference = "the recording, a file that the command names or plumbline changed in between";
   }
   if (difference.empty()) return {};
@@ -204,7 +210,11 @@ Status CheckTogether(const ReadShard& first, const ReadShard& other) {
 
 Status WriteShard(const std::string& path, const Shard& shard) {
   Header header;
-  header.shard = shard;
+  header.shard = {shard.command,
+                  shard.place,
+                  shard.words,
+                  shard.directory,
+                  {shard.part.state, shard.part.all, {}}};
   std::string text = json::RecordText(header) + '\n';
   if (!Value::Parse(text)) {
     return Error(ErrorCode::kUnsupported,
@@ -212,7 +222,7 @@ Status WriteShard(const std::string& path, const Shard& shard) {
                              "hold. Run it without --shard",
                              path));
   }
-  for (const auto& [index, item] : shard.items) {
+  for (const auto& [index, item] : shard.part.items) {
     // What could not be read again is said here, and not when all have done their part.
     if (!Value::Parse(item)) {
       return Error(
@@ -224,7 +234,7 @@ Status WriteShard(const std::string& path, const Shard& shard) {
     text += fmt::format("[{},{}]\n", index, item);
   }
   PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
-  return WriteSealedLines(path, std::move(text), shard.items.size());
+  return WriteSealedLines(path, std::move(text), shard.part.items.size());
 }
 
 Result<ShardRequest> RequestOfShard(const std::string& path) {
@@ -246,8 +256,8 @@ Result<ShardedItems> ReadShardedItems(const std::vector<std::string>& files) {
     PL_TRY_ASSIGN(ReadShard shard, ReadOneShard(file));
     if (first) PL_TRY(CheckTogether(*first, shard));
     if (!first) {
-      all.state = shard.header.shard.state;
-      all.items.resize(shard.header.shard.all);
+      all.state = shard.header.shard.part.state;
+      all.items.resize(shard.header.shard.part.all);
       is_there.resize(all.items.size());
     }
     there.insert(shard.header.shard.place.index);

@@ -46,18 +46,25 @@ Status CheckAllThere(const std::set<uint64_t>& indexes, uint64_t count, const st
                      std::string_view command);
 // 32 hexadecimal digits.
 std::string DigestOfText(std::string_view text);
+// Size and time of a file or directory, by which a change is seen; empty where it cannot be.
+std::string StampOfFile(const std::string& path);
 
 // Shards of commands that hand on what they read, item by item, and judge it as one process.
+
+// The items of a part, or of all parts together.
+struct ShardPart {
+  std::string state;  // of the inputs, as the command sees it: the same in all parts
+  uint64_t all = 0;   // items of all parts
+  std::map<uint64_t, std::string> items;  // JSON of each
+};
 
 struct Shard {
   std::string command;  // "overflow"
   ShardPlace place;
   // What was asked for, as all processes were.
-  std::vector<std::string> words;         // of the command line, without what changes no result
-  std::string directory;                  // where relative paths begin
-  std::string state;                      // of the inputs, as the command sees it
-  uint64_t all = 0;                       // items of all shards
-  std::map<uint64_t, std::string> items;  // JSON of each of this one
+  std::vector<std::string> words;  // of the command line, without what changes no result
+  std::string directory;           // where relative paths begin
+  ShardPart part;
 };
 // kIo; kUnsupported: a text in it is no UTF-8.
 Status WriteShard(const std::string& path, const Shard& shard);

@@ -14,9 +14,9 @@ using testing::TestDirectory;
 
 // The part of five items.
 Shard PartOf(const ShardPlace& place) {
-  Shard shard{"overflow", place, {"--output=out", "runs"}, "/somewhere", "state", 5, {}};
-  for (uint64_t i = place.index; i < shard.all; i += place.count) {
-    shard.items[i] = std::to_string(i * i);
+  Shard shard{"overflow", place, {"--output=out", "runs"}, "/somewhere", {"state", 5, {}}};
+  for (uint64_t i = place.index; i < shard.part.all; i += place.count) {
+    shard.part.items[i] = std::to_string(i * i);
   }
   return shard;
 }
@@ -62,11 +62,12 @@ TEST_F(ShardsTest, NameWhatIsMissing) {
 
 TEST_F(ShardsTest, OfTwoCommandsAreRefused) {
   const std::string one = Write(PartOf({0, 2}));
-  for (const auto& change : std::vector<void (*)(Shard&)>{
-           [](Shard& shard) { shard.words.emplace_back("--json"); },
-           [](Shard& shard) { shard.command = "watch"; },
-           [](Shard& shard) { shard.directory = "/elsewhere"; },
-           [](Shard& shard) { shard.state = "other"; }, [](Shard& shard) { shard.all = 6; }}) {
+  for (const auto& change :
+       std::vector<void (*)(Shard&)>{[](Shard& shard) { shard.words.emplace_back("--json"); },
+                                     [](Shard& shard) { shard.command = "watch"; },
+                                     [](Shard& shard) { shard.directory = "/elsewhere"; },
+                                     [](Shard& shard) { shard.part.state = "other"; },
+                                     [](Shard& shard) { shard.part.all = 6; }}) {
     Shard other = PartOf({1, 2});
     change(other);
     EXPECT_NE(ProblemOf({one, Write(other)}).find("Merge the shards of one command"),
@@ -94,7 +95,7 @@ TEST_F(ShardsTest, DamagedOnesAreRefused) {
 
 TEST_F(ShardsTest, TextsWithoutUtf8AreSaid) {
   Shard shard = PartOf({0, 1});
-  shard.items[0] = "\"\\udc80\"";
+  shard.part.items[0] = "\"\\udc80\"";
   const Status written = plumbline::WriteShard(directory_.Path("a.shard"), shard);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code(), ErrorCode::kUnsupported);

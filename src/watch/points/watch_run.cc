@@ -7,21 +7,43 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "base/file/file.h"
 #include "base/process/parallel.h"
 #include "base/text/number_text.h"
+#include "record/run_files.h"
 #include "watch/points/recording.h"
+#include "watch/rules/watch_row_record.h"
 
 namespace plumbline::watch {
 namespace {
 
+// What a rank of a step came to: what one process hands to another.
+struct PartAnswer {
+  std::vector<std::string> notes;  // of reading it
+  bool is_read = true;
+  ErrorCode code = ErrorCode::kCorrupt;  // why it is not
+  std::string problem;
+  bool is_damaged = false;
+  std::vector<std::string> other_notes;  // of the other run
+  StepAnswer answer;                     // of a part that is judged
+};
+
+void VisitRecord(auto& archive, json::RecordOf<PartAnswer> auto& part) {
+  archive(part.notes, part.is_read);
+  archive.Choice(part.code, ErrorCode::kInternal);
+  archive(part.problem, part.is_damaged, part.other_notes, part.answer);
+}
+
 // One rank of one step, read.
 struct ReadPart {
+  size_t number = 0;  // of the part
   std::shared_ptr<StepPart> part;
   std::vector<WatchedTensor> tensors;
   std::optional<Error> error;
@@ -46,6 +68,47 @@ class Watcher {
   }
 
   Status Run() {
+    PL_TRY(Begin());
+    PL_TRY(RunSteps());
+    return End();
+  }
+
+  // Only what falls to one of several processes.
+  Status RunPart(const ShardPlace& place, ShardPart& out) {
+    PL_TRY(Begin());
+    out.state = StateOf();
+    out.all = recording_.parts.size();
+    LeaveOthers(place);
+    for (const size_t number : numbers_) out.items[number] = "null";
+    kept_ = &out;
+    return RunSteps();
+  }
+
+  // What all processes have come to. `items`: PartAnswer, or null where none was needed.
+  Status RunMerged(const std::string& state, std::span<const json::Value> items) {
+    PL_TRY(Begin());
+    if (items.size() != recording_.parts.size() || state != StateOf()) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: has changed since it was read. Run all shards again", options_.path));
+    }
+    for (size_t i = 0; i < items.size(); ++i) {
+      const StepPart& part = *recording_.parts[i];
+      StopBehindHit(part);
+      if (report_.stopped) break;
+      PartAnswer answer;
+      if (!json::ReadRecord(items[i], answer) || !IsSound(answer)) {
+        return Error(ErrorCode::kCorrupt,
+                     fmt::format("{}: its shards are damaged. Run them again", options_.path));
+      }
+      Count(part, std::move(answer));
+    }
+    return End();
+  }
+
+ private:
+  // What there is, and which of it is looked at.
+  Status Begin() {
     PL_TRY_ASSIGN(recording_, OpenRecording(options_.path));
     if (!options_.against.empty()) {
       PL_TRY_ASSIGN(against_, OpenRecording(options_.against));
@@ -61,13 +124,53 @@ class Watcher {
     report_.is_narrowed =
         !options_.nodes.empty() || !options_.steps.is_all() || !options_.ranks.is_all();
     PL_TRY(KeepChosen());
-    PL_TRY(RunSteps());
+    for (size_t i = 0; i < recording_.parts.size(); ++i) numbers_.push_back(i);
+    is_sole_part_ = recording_.parts.size() == 1;
+    return {};
+  }
+
+  Status End() {
+    if (read_ == 0 && first_error_) return *first_error_;
     PL_TRY(CheckMatches());
     Finish();
     return {};
   }
 
- private:
+  // What the recording is, for other processes.
+  [[nodiscard]] std::string StateOf() const {
+    std::string facts;
+    for (const auto& part : recording_.parts) {
+      facts += fmt::format("{} {} {} {} {}\n", part->step, part->rank, part->path,
+                           StampOfFile(part->path),
+                           StampOfFile(JoinPath(part->path, run_files::kDumpJson)));
+    }
+    return DigestOfText(facts);
+  }
+
+  // Without a history every part stands by itself, else every rank.
+  void LeaveOthers(const ShardPlace& place) {
+    std::map<int64_t, uint64_t> ranks;
+    for (const auto& part : recording_.parts) ranks.emplace(part->rank, 0);
+    uint64_t count = 0;
+    for (auto& [rank, number] : ranks) number = count++;
+    std::vector<std::shared_ptr<StepPart>> own;
+    numbers_.clear();
+    for (size_t i = 0; i < recording_.parts.size(); ++i) {
+      const auto& part = recording_.parts[i];
+      if (!place.Has(step_watch_.needs_history() ? ranks[part->rank] : i)) continue;
+      own.push_back(part);
+      numbers_.push_back(i);
+    }
+    recording_.parts = std::move(own);
+  }
+
+  [[nodiscard]] bool IsSound(const PartAnswer& part) const {
+    const auto& counts = part.answer.counts;
+    return (counts.empty() || counts.size() == rules_.size()) &&
+           std::ranges::all_of(part.answer.rows,
+                               [&](const WatchRow& row) { return row.rule < rules_.size(); });
+  }
+
   // Parts that are judged, and those before them, which may hold earlier values.
   Status KeepChosen() {
     auto& parts = recording_.parts;
@@ -166,8 +269,7 @@ class Watcher {
       if (options_.progress) options_.progress(at, all);
       if (report_.stopped) break;
     }
-    if (read_ > 0 || !first_error_) return {};
-    return *first_error_;
+    return {};
   }
 
   // As many parts as there are threads, or the rest of a step where that is more.
@@ -180,7 +282,10 @@ class Watcher {
       while (end < parts.size() && parts[end]->step == parts[from]->step) ++end;
     }
     std::vector<ReadPart> some(end - std::min(from, end));
-    ParallelFor(some.size(), [&](size_t i) { ReadOne(parts[from + i], some[i]); });
+    ParallelFor(some.size(), [&](size_t i) {
+      some[i].number = numbers_[from + i];
+      ReadOne(parts[from + i], some[i]);
+    });
     return some;
   }
 
@@ -199,16 +304,49 @@ class Watcher {
       if (report_.stopped) return {};
       StopBehindHit(*one.part);
       if (report_.stopped) return {};
-      report_.notes.insert(report_.notes.end(), one.part->notes.begin(), one.part->notes.end());
-      if (one.error) {
-        TellUnreadable(one);
-        continue;
+      PartAnswer answer = AnswerOf(one);
+      if (kept_ != nullptr) {
+        kept_->items[one.number] = json::RecordText(answer);
+        answer.answer.rows.clear();
       }
-      ++read_;
-      if (one.part->is_damaged && IsChosen(*one.part)) ++report_.unreadable_parts;
-      JudgePart(one);
+      Count(*one.part, std::move(answer));
     }
     return {};
+  }
+
+  PartAnswer AnswerOf(ReadPart& one) {
+    PartAnswer out;
+    out.notes = one.part->notes;
+    if (one.error) {
+      out.is_read = false;
+      out.code = one.error->code();
+      out.problem = one.error->message();
+      return out;
+    }
+    out.is_damaged = one.part->is_damaged;
+    if (!IsChosen(*one.part)) {
+      step_watch_.Pass(one.part, std::move(one.tensors));
+      return out;
+    }
+    const auto before = BeforeFrom(*one.part, out.other_notes);
+    out.answer = step_watch_.Judge(one.part, std::move(one.tensors), before.get());
+    return out;
+  }
+
+  void Count(const StepPart& part, PartAnswer one) {
+    report_.notes.insert(report_.notes.end(), one.notes.begin(), one.notes.end());
+    if (!one.is_read) {
+      if (!first_error_) first_error_ = Error(one.code, one.problem);
+      report_.notes.push_back(std::move(one.problem));
+      if (IsChosen(part)) ++report_.unreadable_parts;
+      return;
+    }
+    ++read_;
+    if (!IsChosen(part)) return;
+    if (one.is_damaged) ++report_.unreadable_parts;
+    report_.unreadable_parts += one.other_notes.size();
+    report_.notes.insert(report_.notes.end(), one.other_notes.begin(), one.other_notes.end());
+    CountAnswer(part, std::move(one.answer));
   }
 
   void StopBehindHit(const StepPart& part) {
@@ -220,17 +358,12 @@ class Watcher {
     }
   }
 
-  void TellUnreadable(const ReadPart& one) {
-    if (!first_error_) first_error_ = one.error;
-    report_.notes.push_back(one.error->message());
-    if (IsChosen(*one.part)) ++report_.unreadable_parts;
-  }
-
   // The values of the other run by key, of the same rank and step, or of its only step.
-  [[nodiscard]] std::shared_ptr<EarlierTensors> BeforeFrom(const StepPart& part) {
-    if (options_.against.empty() || !IsChosen(part)) return nullptr;
+  [[nodiscard]] std::shared_ptr<EarlierTensors> BeforeFrom(const StepPart& part,
+                                                           std::vector<std::string>& notes) const {
+    if (options_.against.empty()) return nullptr;
     const auto& others = against_.parts;
-    const bool is_sole = others.size() == 1 && recording_.parts.size() == 1;
+    const bool is_sole = others.size() == 1 && is_sole_part_;
     const auto found = std::ranges::find_if(others, [&](const auto& other) {
       return is_sole || (other->step == part.step && other->rank == part.rank);
     });
@@ -238,8 +371,7 @@ class Watcher {
     if (found == others.end()) return values;
     Result<std::vector<WatchedTensor>> tensors = (*found)->Read();
     if (!tensors) {
-      report_.notes.push_back(tensors.error().message());
-      ++report_.unreadable_parts;
+      notes.push_back(tensors.error().message());
       return values;
     }
     const auto all = std::make_shared<const std::vector<WatchedTensor>>(*std::move(tensors));
@@ -263,14 +395,10 @@ class Watcher {
     return between(recorded_steps_.at(rank));
   }
 
-  void JudgePart(ReadPart& one) {
-    if (!IsChosen(*one.part)) return step_watch_.Pass(one.part, std::move(one.tensors));
-    steps_.insert(one.part->step);
-    report_.has_first_step =
-        report_.has_first_step || one.part->step == step_watch_.first_step();
-    ranks_.insert(one.part->rank);
-    const auto before = BeforeFrom(*one.part);
-    StepAnswer answer = step_watch_.Judge(one.part, std::move(one.tensors), before.get());
+  void CountAnswer(const StepPart& part, StepAnswer answer) {
+    steps_.insert(part.step);
+    report_.has_first_step = report_.has_first_step || part.step == step_watch_.first_step();
+    ranks_.insert(part.rank);
     report_.tensors += answer.tensors;
     report_.read_bytes += answer.read_bytes;
     report_.seen_kinds = static_cast<TensorKinds>(report_.seen_kinds | answer.seen_kinds);
@@ -278,10 +406,10 @@ class Watcher {
     matched_ += answer.matched;
     if (other_names_.empty()) other_names_ = std::move(answer.other_names);
     std::ranges::move(answer.rows, std::back_inserter(report_.rows));
-    for (size_t i = 0; i < rules_.size(); ++i) {
+    for (size_t i = 0; i < answer.counts.size(); ++i) {
       if (answer.counts[i].selected == 0) continue;
       report_.counts[i] += answer.counts[i];
-      report_.cases.push_back({i, one.part->step, one.part->rank, answer.counts[i]});
+      report_.cases.push_back({i, part.step, part.rank, answer.counts[i]});
     }
   }
 
@@ -305,25 +433,46 @@ class Watcher {
   std::map<int64_t, std::vector<int64_t>> recorded_steps_;
   std::optional<int64_t> last_step_;
   std::optional<Error> first_error_;
+  std::vector<size_t> numbers_;  // of recording_.parts among all that are looked at
+  bool is_sole_part_ = false;
+  ShardPart* kept_ = nullptr;        // of RunPart()
   uint64_t read_ = 0, matched_ = 0;  // parts; tensors with an earlier value
   std::vector<std::string> other_names_;
   std::set<int64_t> steps_, ranks_;
 };
+
+int ThreadsOf(const WatchOptions& options) {
+  constexpr uint64_t kOfOneThread = uint64_t{1} << 20;
+  if (options.memory == 0) return options.threads;
+  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const uint64_t wanted = options.threads == 0 ? cores : static_cast<uint64_t>(options.threads);
+  return static_cast<int>(std::clamp<uint64_t>(options.memory / kOfOneThread, 1, wanted));
+}
 
 }  // namespace
 
 Result<WatchReport> WatchRecording(const WatchOptions& options) {
   WatchReport report;
   Status status;
-  constexpr uint64_t kOfOneThread = uint64_t{1} << 20;
-  int threads = options.threads;
-  if (options.memory > 0) {
-    const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const uint64_t wanted = threads == 0 ? cores : static_cast<uint64_t>(threads);
-    threads = static_cast<int>(std::clamp<uint64_t>(options.memory / kOfOneThread, 1, wanted));
-  }
-  RunWithThreads(threads, [&] { status = Watcher(options, report).Run(); });
+  RunWithThreads(ThreadsOf(options), [&] { status = Watcher(options, report).Run(); });
   if (!status) return status.error();
+  return report;
+}
+
+Result<ShardPart> WatchPart(const WatchOptions& options, const ShardPlace& place) {
+  WatchReport report;
+  ShardPart part;
+  Status status;
+  RunWithThreads(ThreadsOf(options),
+                 [&] { status = Watcher(options, report).RunPart(place, part); });
+  if (!status) return status.error();
+  return part;
+}
+
+Result<WatchReport> WatchMerged(const WatchOptions& options, const std::string& state,
+                                std::span<const json::Value> items) {
+  WatchReport report;
+  PL_TRY(Watcher(options, report).RunMerged(state, items));
   return report;
 }
 

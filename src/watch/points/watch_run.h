@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/process/shards.h"
+#include "base/text/json.h"
 #include "plumbline/result.h"
 #include "watch/rules/step_watch.h"
 
@@ -70,6 +73,13 @@ struct WatchReport {
 // recorded, or nothing of `against` is what a rule compares. Parts that cannot are counted and
 // noted.
 Result<WatchReport> WatchRecording(const WatchOptions& options);
+
+// The same by several processes: each holds the rules against its part, whole ranks where a rule
+// looks at earlier steps, and one puts together what they found. Errors of WatchRecording().
+Result<ShardPart> WatchPart(const WatchOptions& options, const ShardPlace& place);
+// kInvalidArgument, too: the recording is another one by now; kCorrupt: no items of WatchPart().
+Result<WatchReport> WatchMerged(const WatchOptions& options, const std::string& state,
+                                std::span<const json::Value> items);
 
 // The rules of --recommended: what the graphical debugger offered by itself, and frozen weights.
 std::vector<Rule> RecommendedRules();

@@ -118,6 +118,8 @@ class StepWatch {
   // The step that conditions of the first one look at; nothing: it is over.
   void set_first_step(std::optional<int64_t> step) { first_step_ = step; }
   [[nodiscard]] std::optional<int64_t> first_step() const { return first_step_; }
+  // Whether what a rank did before decides an answer.
+  [[nodiscard]] bool needs_history() const { return needs_history_; }
   // `others`: values of the other run, or null.
   StepAnswer Judge(const std::shared_ptr<StepPart>& part, std::vector<WatchedTensor> tensors,
                    const EarlierTensors* others);
