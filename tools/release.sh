@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
 prefix=$PWD/build/release-dependencies
+cmake=$PWD/build/release-cmake  # one for all versions, which share all but the bindings
+most=25000000  # bytes of a wheel
 say() { printf 'release: %s\n' "$*" >&2; }
 
 # tools_for PYTHON: leaves in $tools an environment of that version with requirements/release.txt.
@@ -27,20 +29,23 @@ make_wheel() {
   work=$PWD/build/release-${tools##*-}
   if "$1" -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then sabi=(-C wheel.py-api=cp312); fi
   say "wheel for $("$1" --version) (log in ${work#"$PWD/"}.log)"
-  rm -rf "$work/wheel"
+  rm -rf "$work/wheel" "$work/repaired"
   CC=$PWD/tools/zig_cc CXX=$PWD/tools/zig_c++ ZIG_PYTHON=$tools/bin/python CCACHE_DISABLE=1 \
     PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig \
     "$tools/bin/pip" wheel -v . --no-deps --no-build-isolation -w "$work/wheel" "${sabi[@]}" \
-    -C build-dir="$work/cmake" -C "cmake.define.CMAKE_AR=$PWD/tools/zig_ar" \
+    -C build-dir="$cmake" -C "cmake.define.CMAKE_AR=$PWD/tools/zig_ar" \
     -C "cmake.define.CMAKE_RANLIB=$PWD/tools/zig_ranlib" -C "cmake.define.CMAKE_PREFIX_PATH=$prefix" \
     -C "cmake.define.CMAKE_FIND_ROOT_PATH=$prefix" -C "cmake.define.PLUMBLINE_BUNDLE=$prefix" \
     -C cmake.define.PLUMBLINE_AT_ONCE=ON -C "cmake.define.CMAKE_CXX_FLAGS=-isystem $prefix/include" \
     -C install.strip=true >"$work.log" 2>&1 || { tail -n 30 "$work.log" >&2; say "see $work.log"; exit 1; }
   # OpenSSL is in the wheel already, where its libraries find it once it is installed.
   PATH=$tools/bin:$PATH auditwheel repair --plat manylinux_2_28_x86_64 \
-    --exclude libcrypto.so.3 --exclude libssl.so.3 -w "$work/repaired" \
+    --exclude libcrypto.so.3 --exclude libssl.so.3 -z 9 -w "$work/repaired" \
     "$work"/wheel/*.whl >>"$work.log" 2>&1 || { tail -n 30 "$work.log" >&2; exit 1; }
   [ ${#sabi[@]} -eq 0 ] || "$tools/bin/abi3audit" --strict "$work"/repaired/*.whl
+  local size
+  size=$(stat -c %s "$work"/repaired/*.whl)
+  [ "$size" -le "$most" ] || { say "the wheel has $size bytes, and may have $most"; exit 1; }
   cp "$work"/repaired/*.whl "$out"
 }
 

