@@ -297,9 +297,9 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
                 "watch files", "configuration check"),
 }
 # What an import inside a function may load: a framework or a compiler, or what brings one, or a
-# native library, that most processes do not need.
-LAZY_IMPORTS = ("torch", "mindspore", "triton", "ray", "plumbline.pytorch.device.triton_statistics",
-                "plumbline._compare", "plumbline._hdf5",
+# native library or the drivers of a store, that most processes do not need.
+LAZY_IMPORTS = ("torch", "mindspore", "triton", "ray", "fsspec.core",
+                "plumbline.pytorch.device.triton_statistics", "plumbline._compare", "plumbline._hdf5",
                 "plumbline.pytorch.operator_dump.session",
                 "plumbline.watch.on_pytorch.transformers_callback",
                 "plumbline.watch.on_pytorch.lightning_callback")
