@@ -299,8 +299,8 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
 # What an import inside a function may load: a framework or a compiler, or what brings one, or a
 # native library or the drivers of a store, that most processes do not need.
 LAZY_IMPORTS = ("torch", "mindspore", "triton", "ray", "fsspec.core",
-                "plumbline.pytorch.device.triton_statistics", "plumbline._compare", "plumbline._hdf5",
-                "plumbline.pytorch.operator_dump.session",
+                "plumbline.pytorch.device.triton_statistics", "plumbline._compare",
+                "plumbline._hdf5", "plumbline.pytorch.operator_dump.session",
                 "plumbline.watch.on_pytorch.transformers_callback",
                 "plumbline.watch.on_pytorch.lightning_callback")
 
