@@ -64,8 +64,9 @@ TEST_F(ScanPartsTest, PartsHaveWhatOneProcessReads) {
       const std::string name = "rank" + std::to_string(rank);
       const auto whole = ScanRank({directory_.Path(name), name, rank});
       ASSERT_TRUE(whole);
-      ASSERT_TRUE((*scans)[rank].scan);
-      EXPECT_EQ(json::RecordText(*(*scans)[rank].scan), json::RecordText(*whole));
+      const auto& scanned = (*scans)[static_cast<size_t>(rank)].scan;
+      ASSERT_TRUE(scanned);
+      EXPECT_EQ(json::RecordText(*scanned), json::RecordText(*whole));
       EXPECT_EQ(whole->bad_entries, rank == 2 ? 1U : 0U);
     }
     const auto damaged = (*scans)[1].Take();
