@@ -173,10 +173,15 @@ constexpr const char* kObjectsProgram =
 
 // A command whose words name objects of a store runs again beside a program that fetches them.
 std::optional<int> RunBesideStore(const std::vector<std::string>& words) {
-  if (object_store::IsOpen() || std::ranges::none_of(words, object_store::IsNamedBy)) return {};
+  std::vector<std::string> all = {"--"};
+  for (const std::string& word : words) {
+    const std::string_view path = object_store::NamedBy(word);
+    if (!path.empty()) all.emplace_back(path);
+  }
+  if (object_store::IsOpen() || all.size() == 1) return {};
   const Result<std::string> self = OwnProgram();
   if (!self) return ReportError(words[0].c_str(), self.error());
-  std::vector<std::string> all = {"--", *self};
+  all.insert(all.end(), {"--", *self});
   all.insert(all.end(), words.begin(), words.end());
   return ReportError(words[0].c_str(), BecomePython("", kObjectsProgram, all));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file/object_store.h"
 #include "base/process/log.h"
 #include "base/text/json.h"
 #include "commands.h"
@@ -99,6 +100,13 @@ void AddExtractCommand(CLI::App& app, int& exit_status) {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {
       exit_status = ReportError("extract", Error(ErrorCode::kInvalidArgument, empty));
+      return;
+    }
+    if (const std::string& output = arguments->options.output_dir;
+        !object_store::NamedBy(output).empty()) {
+      exit_status = ReportError("extract", Error(ErrorCode::kInvalidArgument,
+                                                 output + ": a test is written to a file system "
+                                                          "(expected a directory there)"));
       return;
     }
     exit_status = RunExtract(*arguments);

@@ -42,7 +42,7 @@ Status CheckShare(const ShareArguments& share) {
 }
 
 Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
-  if (object_store::IsNamedBy(work.stem)) {
+  if (!object_store::NamedBy(work.stem).empty()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: --engine ray needs an output directory that all machines see "
                              "(expected one of a file system; inputs may be in a store)",

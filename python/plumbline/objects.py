@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import ctypes
 import itertools
 import os
 import re
@@ -24,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -39,12 +40,12 @@ ATTEMPTS = 3  # each with those of the store's driver
 FIRST_PAUSE_S = 0.2  # doubled after each attempt
 AHEAD_FILES, AHEAD_BYTES = 16, 64 << 20  # fetched before they are asked for, in the order of calls
 LEAST_DROPPED = 1 << 20  # smaller files stay: what they take is little
+LEAST_KEPT = 4  # files that may be in use
 SPACE_SHARE = 0.5  # of what is free at the start
 IO_FAILED, UNSUPPORTED = 6, 4  # exit statuses of plumb
 JOURNAL, MAIN_FILES = ".dump.journal", ("dump.json", "debug.json")
 NEEDS_FSSPEC = ("paths in a store need fsspec and s3fs in {python}. Install them with: "
                 "pip install 'plumbline-numerics[objects]'")
-_URL = re.compile(r"(?:-[^=]*=)?(([a-z][a-z0-9]+)://.*)", re.DOTALL)
 _STORED_NAME = re.compile(rb'"data_name": ?"([^"\\]+)"')
 _Value = TypeVar("_Value")
 
@@ -62,27 +63,47 @@ def _line(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-_has_given_up = threading.Event()  # an attempt was the last: no long waits for what comes after
+class _Patience:
+    """How long to go on with a store whose answers do not come."""
+
+    def __init__(self) -> None:
+        self._failures = 0  # objects in a row
+        self.has_ended = False  # nobody waits for an answer any more
+
+    @property
+    def attempts(self) -> int:
+        """Of the next object; 0: none, the store is gone."""
+        return 0 if self._failures >= 3 or self.has_ended else 1 if self._failures else ATTEMPTS
+
+    def note(self, did_come: bool) -> None:
+        """An object came, or its attempts were in vain."""
+        self._failures = 0 if did_come else self._failures + 1
 
 
-def _insist(what: str, work: Callable[[], _Value], attempts: int = ATTEMPTS) -> _Value:
+def _insist(what: str, work: Callable[[], _Value], patience: _Patience | None = None) -> _Value:
     """Does it again after what may pass: a cut connection, a busy server.
 
     Raises:
         StoreError: it cannot be done, or not in so many attempts.
     """
+    attempts = ATTEMPTS if patience is None else patience.attempts
     for attempt in range(attempts):
         try:
-            return work()
+            done = work()
         except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError,
                 ImportError) as error:
             raise StoreError(f"{what}: {_line(error)}") from None
         except Exception as error:  # whatever the driver of this store raises
-            if attempt + 1 == attempts or _has_given_up.is_set():
-                _has_given_up.set()
+            if attempt + 1 == attempts:
+                if patience is not None:
+                    patience.note(did_come=False)
                 raise StoreError(f"{what}: {_line(error)}") from None
+        else:
+            if patience is not None:
+                patience.note(did_come=True)
+            return done
         time.sleep(FIRST_PAUSE_S * 2**attempt)
-    raise AssertionError
+    raise StoreError(f"{what}: its store does not answer any more")
 
 
 @dataclass
@@ -133,6 +154,8 @@ class Mirror:
         self._next: dict[str, str] = {}  # the tensor file of the call after
         self._kept: OrderedDict[str, int] = OrderedDict()  # large files that are here
         self._room = int(shutil.disk_usage(root).free * SPACE_SHARE)
+        self._refused: set[str] = set()  # paths of objects that have no file here
+        self._patience = _Patience()
         self._pieces = concurrent.futures.ThreadPoolExecutor(CONNECTIONS)
         self._ahead = concurrent.futures.ThreadPoolExecutor(CONNECTIONS)
         self._schemes: set[str] = set()
@@ -141,9 +164,14 @@ class Mirror:
         (root / ".parts").mkdir()
 
     def close(self) -> None:
-        """Fetches no more."""
+        """Fetches no more; waits for what is under way."""
+        self.end()
         self._ahead.shutdown(cancel_futures=True)
         self._pieces.shutdown(cancel_futures=True)
+
+    def end(self) -> None:
+        """Nobody waits for bytes any more."""
+        self._patience.has_ended = True
 
     def add(self, url: str) -> int:
         """Lists what is below a path, or beside it where it is one object; returns how many.
@@ -163,16 +191,13 @@ class Mirror:
             else:
                 found = self._list(store, url, store.ls)
         self._local(url).parent.mkdir(parents=True, exist_ok=True)
-        journals = []
-        for key, info in found.items():
-            if info.get("type") != "file" or key.endswith("/"):
-                continue
-            name = key[len(base):].lstrip("/")
-            path = self._place(store, key, f"{url}/{name}", info)
-            if path is not None and path.name == JOURNAL:
-                journals.append(path)
-        for journal in journals:
-            self._keep_unfinished(journal)
+        files = {f"{url}/{key[len(base):].lstrip('/')}": key for key, info in found.items()
+                 if info.get("type") == "file" and not key.endswith("/")}
+        for place, key in files.items():
+            self._place(store, key, place, found[key])
+        for place in files:
+            if place.endswith(f"/{JOURNAL}") and str(self._local(place)) in self._objects:
+                self._keep_unfinished(self._local(place))
         return len(found)
 
     def fetch(self, path: str) -> None:
@@ -201,6 +226,10 @@ class Mirror:
                 _insist(f"{one.url}: cannot be removed", partial(one.store.rm_file, one.key))
                 del self._objects[name]
         changed = [path for path in self._written() if not self._is_known(path)]
+        for path in changed:
+            if str(path) in self._refused:
+                raise StoreError(f"{self._url(path)}: cannot be stored: there is another one, "
+                                 "which had no place on this machine")
         for number, path in enumerate(changed):
             if sys.stderr.isatty():
                 print(f"\rstoring file {number + 1} of {len(changed)}", end="", file=sys.stderr)
@@ -219,7 +248,8 @@ class Mirror:
     def _written(self) -> Iterator[Path]:
         for scheme in sorted(self._schemes):
             for path in sorted((self.root / scheme).rglob("*")):
-                if not path.name.endswith(".tmp") and stat.S_ISREG(path.lstat().st_mode):
+                is_temporary = path.name.startswith(".") and path.name.endswith(".tmp")
+                if not is_temporary and stat.S_ISREG(path.lstat().st_mode):
                     yield path
 
     def _is_known(self, path: Path) -> bool:
@@ -247,7 +277,10 @@ class Mirror:
                 return {}
             return found if isinstance(found, dict) else {one["name"]: one for one in found}
 
-        return _insist(f"{url}: cannot be listed", work, attempts=1)
+        try:
+            return work()
+        except Exception as error:  # of the driver, after attempts of its own
+            raise StoreError(f"{url}: cannot be listed: {_line(error)}") from None
 
     def _local(self, url: str) -> Path:
         scheme, _, rest = url.partition("://")
@@ -257,28 +290,32 @@ class Mirror:
         scheme, _, rest = str(path.relative_to(self.root)).partition("/")
         return f"{scheme}://{rest}"
 
-    def _place(self, store: Any, key: str, url: str, info: dict[str, Any]) -> Path | None:
-        """A file of the object's size without bytes; none where its name cannot be one."""
+    def _place(self, store: Any, key: str, url: str, info: dict[str, Any]) -> None:
+        """A file of the object's size without bytes, where its name can be one."""
         path = self._local(url)
         if any(part in ("", ".", "..") for part in url.partition("://")[2].split("/")):
             print(f"{url}: left out: its name is no path of a file", file=sys.stderr)
-            return None
+            return
         if str(path) in self._objects:
-            return path
+            return
         size = int(info.get("size") or 0)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._make_empty(path, size, _seconds(info))
         except OSError as error:
+            self._refused.add(str(path))
             print(f"{url}: left out: {error.strerror}", file=sys.stderr)
-            return None
+            return
         self._objects[str(path)] = _Object(store, key, url, size, _mark(info), _facts(path))
-        return path
 
     def _make_empty(self, path: Path, size: int, seconds: float) -> None:
         with open(path, "xb") as file:
-            file.truncate(size)
-        os.utime(path, (seconds, seconds))
+            try:
+                file.truncate(size)
+                os.utime(path, (seconds, seconds))
+            except OSError:
+                path.unlink()
+                raise
 
     def _keep_unfinished(self, journal: Path) -> None:
         """Stores have the times at which files came to them, not those of their last change."""
@@ -289,27 +326,35 @@ class Mirror:
         self._objects[str(journal)].file = _facts(journal)
 
     def _fetch(self, path: str) -> None:
-        with self._lock:
-            lock = self._locks.setdefault(path, threading.Lock())
-        with lock:
-            one = self._objects[path]
-            if one.fetched or one.size == 0:
+        one = self._objects[path]
+        if one.fetched or one.size == 0:
+            return
+        self._make_room(path, one.size)
+        with self._lock_of(path):
+            if one.fetched:
                 return
             part = self._part()
             try:
                 self._download(one, part)
+                if part.stat().st_size != one.size:
+                    raise StoreError(f"{one.url}: cannot be kept on this machine")
                 modified = os.stat(path).st_mtime_ns
                 os.utime(part, ns=(modified, modified))
                 os.replace(part, path)
             except OSError as error:
-                raise StoreError(f"{one.url}: cannot be kept on this machine: {error.strerror}: "
-                                 f"{error.filename}. TMPDIR names another place") from None
+                raise StoreError(f"{one.url}: cannot be kept on this machine: {error.strerror} "
+                                 f"({self.root.parent}; TMPDIR names another place)") from None
+            except concurrent.futures.CancelledError:
+                raise StoreError(f"{one.url}: cannot be read: the command has ended") from None
             finally:
                 part.unlink(missing_ok=True)
             one.file, one.fetched = _facts(Path(path)), True
         if path.endswith(MAIN_FILES):
             self._learn_order(Path(path))
-        self._make_room(path, one.size)
+
+    def _lock_of(self, path: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(path, threading.Lock())
 
     def _part(self) -> Path:
         with self._lock:
@@ -317,7 +362,9 @@ class Mirror:
             return self.root / ".parts" / str(self._made)
 
     def _download(self, one: _Object, part: Path) -> None:
-        def piece(start: int) -> None:
+        what = f"{one.url}: cannot be read"
+
+        def piece(descriptor: int, start: int) -> None:
             end = min(start + PIECE_BYTES, one.size)
 
             def get() -> bytes:
@@ -326,14 +373,23 @@ class Mirror:
                     raise OSError(f"gave {len(got)} of {end - start} bytes from {start} on")
                 return got
 
-            os.pwrite(file.fileno(), _insist(f"{one.url}: cannot be read", get), start)
+            data, done = memoryview(_insist(what, get, self._patience)), 0
+            while done < len(data):
+                done += os.pwrite(descriptor, data[done:], start + done)
 
         with open(part, "xb") as file:
             if one.size <= PIECE_BYTES:
-                return piece(0)
-            list(self._pieces.map(piece, range(0, one.size, PIECE_BYTES)))
+                return piece(file.fileno(), 0)
+            pieces = [self._pieces.submit(piece, file.fileno(), start)
+                      for start in range(0, one.size, PIECE_BYTES)]
+            concurrent.futures.wait(pieces, return_when=concurrent.futures.FIRST_EXCEPTION)
+            for future in pieces:
+                future.cancel()
+            concurrent.futures.wait(pieces)  # the file is theirs until then
+            for future in pieces:
+                future.result()
         one.store.invalidate_cache()
-        now = _insist(f"{one.url}: cannot be read", lambda: one.store.info(one.key))
+        now = _insist(what, lambda: one.store.info(one.key), self._patience)
         if _mark(now) != one.mark:
             raise StoreError(f"{one.url}: was replaced while it was read. Run the command again")
         return None
@@ -345,13 +401,13 @@ class Mirror:
         self._next.update(itertools.pairwise(paths))
 
     def _look_ahead(self, path: str) -> None:
-        size = 0
+        room = min(AHEAD_BYTES, self._room // 4)
         for _ in range(AHEAD_FILES):
             path = self._next.get(path, "")
             one = self._objects.get(path)
-            if one is None or size > AHEAD_BYTES:
+            if one is None or one.size > room:
                 return
-            size += one.size
+            room -= one.size
             if not one.fetched:
                 with contextlib.suppress(RuntimeError):  # closed
                     self._ahead.submit(self._try_fetch, path)
@@ -361,21 +417,24 @@ class Mirror:
             self._fetch(path)
 
     def _make_room(self, path: str, size: int) -> None:
-        """Drops the bytes of files that came first, where all take too much."""
+        """For this file: drops the bytes of those that came first, where all take too much."""
         if size < LEAST_DROPPED:
             return
         with self._lock:
             self._kept[path] = size
             dropped = []
-            while sum(self._kept.values()) > self._room and len(self._kept) > CONNECTIONS:
+            while sum(self._kept.values()) > self._room and len(self._kept) > LEAST_KEPT:
                 dropped.append(self._kept.popitem(last=False)[0])
         for one in dropped:
-            self._drop(one)
+            with contextlib.suppress(OSError):
+                self._drop(one)
 
     def _drop(self, path: str) -> None:
-        with self._locks[path]:
-            one = self._objects[path]
-            if not os.path.exists(path) or one.file != _facts(Path(path)):
+        one, lock = self._objects[path], self._lock_of(path)
+        if not lock.acquire(blocking=False):
+            return  # it is being fetched
+        try:
+            if not one.fetched or not os.path.exists(path) or one.file != _facts(Path(path)):
                 return  # the program has changed it
             part = self._part()
             self._make_empty(part, one.size, 0)
@@ -384,10 +443,12 @@ class Mirror:
             one.fetched = False
             os.replace(part, path)
             one.file = _facts(Path(path))
+        finally:
+            lock.release()
 
 
 class _Answers(socketserver.ThreadingUnixStreamServer):
-    daemon_threads = True
+    daemon_threads = False  # nothing is fetched any more when it is closed
     request_queue_size = 128
 
     def __init__(self, mirror: Mirror) -> None:
@@ -404,7 +465,7 @@ class _Answer(socketserver.StreamRequestHandler):
     server: _Answers
 
     def handle(self) -> None:
-        path = self.rfile.readline().decode(errors="surrogateescape").removesuffix("\n")
+        path = os.fsdecode(self.rfile.read())
         answer = "ok"
         try:
             self.server.mirror.fetch(path)
@@ -415,19 +476,27 @@ class _Answer(socketserver.StreamRequestHandler):
             self.wfile.write(answer.encode(errors="surrogateescape"))
 
 
-def urls_of(words: Iterable[str]) -> list[str]:
-    """Paths of stores among the words of a command."""
-    found = (_URL.fullmatch(word) for word in words)
-    return [match[1] for match in found if match and match[2] not in ("file", "ray")]
-
-
 def _run(program: Sequence[str], root: Path) -> int:
     """Runs it with this directory, passing on signals; returns its exit status."""
-    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda got, _: child.send_signal(got))
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def follow() -> None:
+        libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)}, preexec_fn=follow)
+
+    def pass_on(number: int, *_: object) -> None:
+        # A terminal sends an interrupt to both.
+        wait = 0.5 if number == signal.SIGINT else 0.0
+        threading.Timer(wait, child.send_signal, [number]).start()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, pass_on) for number in numbers]
     status = child.wait()
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
     return status if status >= 0 else 128 - status
 
 
@@ -435,40 +504,54 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs a command of `plumb` whose words name objects.
 
     Args:
-        words: the program and its words; by default those of the command line, after "--".
+        words: paths of stores, "--", the program and its words; by default those of the command
+            line, after "--".
 
     Returns:
         The exit status.
     """
-    program, *words = list(sys.argv[2:] if words is None else words)
+    words = list(sys.argv[2:] if words is None else words)
+    middle = words.index("--")
+    urls, program = words[:middle], words[middle + 1:]
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda got, _: sys.exit(128 + got))
-    root = Path(os.path.realpath(tempfile.mkdtemp(prefix="plumbline-objects-")))
-    mirror = Mirror(root)
-    is_kept = False
     try:
-        for url in urls_of(words):
-            mirror.add(url)
-        with _Answers(mirror) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            status = _run([program, *words], root)
-            server.shutdown()
+        root = Path(os.path.realpath(tempfile.mkdtemp(prefix="plumbline-objects-")))
+    except OSError as error:
+        print(f"plumb {program[1]}: {error}", file=sys.stderr)
+        return IO_FAILED
+    left = ""
+    try:
+        mirror = Mirror(root)
+        try:
+            for url in urls:
+                mirror.add(url)
+            with _Answers(mirror) as server:
+                threading.Thread(target=server.serve_forever, daemon=True).start()
+                status = _run(program, root)
+                mirror.end()
+                server.shutdown()
+        finally:
+            mirror.close()
         if mirror.failures:
             others = len(mirror.failures) - 1
             more = f" (and {others} more that could not be read)" if others else ""
-            print(f"plumb {words[0]}: {mirror.failures[0]}{more}", file=sys.stderr)
-        is_kept = True
-        mirror.close()
+            print(f"plumb {program[1]}: {mirror.failures[0]}{more}", file=sys.stderr)
+        left = f". What the command wrote is left in {root}"
         mirror.store_changes()
-        is_kept = False
+        left = ""
         return status
     except StoreError as error:
-        left = f". What the command wrote is left in {root}" if is_kept else ""
-        print(f"plumb {words[0]}: {error}{left}", file=sys.stderr)
+        print(f"plumb {program[1]}: {error}{left}", file=sys.stderr)
         return error.status
+    except OSError as error:
+        print(f"plumb {program[1]}: {root}: {error.strerror} (TMPDIR names another place){left}",
+              file=sys.stderr)
+        return IO_FAILED
     except KeyboardInterrupt:
+        if left:
+            print(f"plumb {program[1]}: interrupted{left}", file=sys.stderr)
         return 128 + signal.SIGINT
     finally:
-        mirror.close()
-        if not is_kept:
+        if not left:
             shutil.rmtree(root, ignore_errors=True)

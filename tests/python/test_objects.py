@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from object_server import Link, Server, environment, serving
 from rank_dumps import Entry, forward, tensor, write_rank
 from recording import PLUMB, config, run
 from test_shards import timeless
+
+from plumbline import objects
 
 PIECE = 8 << 20
 RECORD = """
@@ -268,3 +270,104 @@ def test_a_stopped_command_leaves_nothing(link: Link, tensors: Path, tmp_path: P
     process.wait(timeout=30)
     assert not list(tmp_path.iterdir())
     assert os.path.isdir(tmp_path)
+
+
+def test_an_object_without_place_here_is_left_alone(server: Server, tmp_path: Path) -> None:
+    """It is left out and not judged; nothing is stored in its place."""
+    data = np.ones(1 << 20, dtype=np.float32)
+    np.save(tmp_path / "w.npy", data)
+    for side in ("new", "good"):
+        server.put(f"runs/large/{side}/w.npy", (tmp_path / "w.npy").read_bytes())
+    command = ["bash", "-c", 'ulimit -f 3072; exec "$@"', "bash", PLUMB, "compare",
+               "s3://runs/large/new", "s3://runs/large/good", "-o", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120,
+                          env=environment(server.url))
+    assert "s3://runs/large/new/w.npy: left out: File too large" in done.stderr, done
+    assert not done.stdout.startswith("equal"), done
+    for side in ("new", "good"):
+        assert server.get(f"runs/large/{side}/w.npy") == (tmp_path / "w.npy").read_bytes()
+
+
+def test_a_test_is_written_to_a_file_system(server: Server, tensors: Path) -> None:
+    done = plumb(server.url, "extract", "s3://runs/tensors/wrong/out/step0", "Torch.add.0",
+                 "-os3://runs/extracted")
+    assert done.returncode == 2 and "expected a directory there" in done.stderr, done
+    assert not Path("s3:").exists()
+
+
+class Store:
+    """One whose answers the test makes."""
+
+    def __init__(self, answer: Callable[[str, int, int], bytes]) -> None:
+        self.cat_file = lambda key, start, end: answer(key, start, end)
+
+    def info(self, key: str) -> dict[str, object]:
+        return {"size": int(key.partition("-")[2]) * PIECE, "ETag": key}
+
+    def invalidate_cache(self) -> None:
+        pass
+
+
+def mirrored(root: Path, store: Store, *keys: str) -> objects.Mirror:
+    """A mirror of objects "NAME-PIECES"."""
+    mirror = objects.Mirror(root)
+    for key in keys:
+        (root / "s3").mkdir(exist_ok=True)
+        mirror._place(store, key, f"s3://{key}", store.info(key))
+    return mirror
+
+
+def test_pieces_that_come_late_go_into_no_other_file(tmp_path: Path) -> None:
+    def answer(key: str, start: int, end: int) -> bytes:
+        if key == "a-3" and start == 0:
+            time.sleep(0.1)
+            raise FileNotFoundError(key)
+        time.sleep(0.6 if key == "a-3" else 0.9 if start == 0 else 0)
+        return key[:1].encode() * (end - start)
+
+    mirror = mirrored(tmp_path, Store(answer), "a-3", "b-2")
+    with pytest.raises(objects.StoreError, match="a-3"):
+        mirror.fetch(str(tmp_path / "s3" / "a-3"))
+    mirror.fetch(str(tmp_path / "s3" / "b-2"))
+    assert (tmp_path / "s3" / "b-2").read_bytes() == b"b" * (2 * PIECE)
+    mirror.close()
+
+
+def test_a_disk_that_takes_a_part_is_said(tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = mirrored(tmp_path, Store(lambda key, start, end: b"x" * (end - start)), "a-1", "b-2")
+    write, full = os.pwrite, [1000, 1000]
+
+    def some(descriptor: int, data: memoryview, start: int) -> int:
+        return write(descriptor, data[:full.pop()] if full else data, start)
+
+    monkeypatch.setattr(os, "pwrite", some)
+    for key in ("a-1", "b-2"):  # what is left is written after it
+        mirror.fetch(str(tmp_path / "s3" / key))
+        assert set((tmp_path / "s3" / key).read_bytes()) == {ord("x")}
+    mirror.close()
+
+
+def test_what_was_read_first_makes_room(tmp_path: Path) -> None:
+    names = [f"{letter}-1" for letter in "abcdefgh"]
+    mirror = mirrored(tmp_path, Store(lambda key, start, end: key[:1].encode() * (end - start)),
+                      *names)
+    mirror._room = 4 * PIECE
+    for name in [*names, *names]:
+        path = tmp_path / "s3" / name
+        mirror.fetch(str(path))
+        assert path.read_bytes() == name[:1].encode() * PIECE
+        used = sum((tmp_path / "s3" / one).stat().st_blocks for one in names) * 512
+        assert used <= 4.1 * PIECE
+    mirror.close()
+
+
+def test_an_interrupt_of_the_process_alone_ends_it(link: Link, tensors: Path) -> None:
+    process = subprocess.Popen([PLUMB, "view", "s3://runs/tensors/good/out", "--no-cache"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env=environment(link.url), start_new_session=True)
+    assert process.stdout is not None
+    while "http://" not in (line := process.stdout.readline()):
+        assert line
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)

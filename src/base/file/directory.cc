@@ -82,7 +82,7 @@ bool IsRemoved(int fd, const struct stat& info) {
 Result<Directory> Directory::Open(const std::string& path) {
   const int fd = Syscalls().openat(AT_FDCWD, LocalPath(path).c_str(), kOpenFlags, 0);
   if (fd < 0) return ErrnoError(errno, path, "open");
-  Result<std::string> place = AbsolutePath(path);
+  Result<std::string> place = AbsolutePath(LocalPath(path).text());
   return Directory(fd, path, place ? *std::move(place) : path);
 }
 
@@ -93,7 +93,7 @@ Result<Directory> Directory::OpenUnlinked(const std::string& path) {
     if (errno == ENOTDIR || errno == ELOOP) return NoDirectory(path);
     return ErrnoError(errno, path, "open");
   }
-  Result<std::string> place = AbsolutePath(path);
+  Result<std::string> place = AbsolutePath(LocalPath(path).text());
   return Directory(fd, path, place ? *std::move(place) : path);
 }
 

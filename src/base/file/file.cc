@@ -56,8 +56,9 @@ Result<std::string> RealPath(const std::string& path) {
 }
 
 Result<std::string> AbsolutePath(const std::string& path) {
+  if (LocalPath(path).is_stored()) return path.substr(0, path.find_last_not_of('/') + 1);
   std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(LocalPath(path).text(), error);
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
   if (error) return ErrnoError(error.value(), path, "make absolute");
   std::string text = absolute.lexically_normal().string();
   if (text.size() > 1 && text.back() == '/') text.pop_back();

@@ -50,9 +50,9 @@ class Connection {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // The answer of the program beside this one to a line. Empty: none.
-  std::string Ask(const std::string& line) {
-    if (!Connect() || !Send(line + "\n")) return {};
+  // The answer of the program beside this one to a path. Empty: none.
+  std::string Ask(const std::string& path) {
+    if (!Connect() || !Send(path) || ::shutdown(fd_, SHUT_WR) != 0) return {};
     std::string answer;
     std::array<char, 4096> piece{};
     for (;;) {
@@ -102,12 +102,14 @@ bool IsHere(const LocalPath& path) { return IsOpen() && path.text().starts_with(
 
 }  // namespace
 
-bool IsNamedBy(std::string_view word) {
+std::string_view NamedBy(std::string_view word) {
   if (word.starts_with('-')) {
     const size_t value = word.find('=');
-    return value != std::string_view::npos && SchemeOf(word.substr(value + 1)) > 0;
+    const bool is_glued =
+        !word.starts_with("--") && SchemeOf(word.substr(std::min<size_t>(2, word.size()))) > 0;
+    word.remove_prefix(is_glued ? 2 : value == std::string_view::npos ? word.size() : value + 1);
   }
-  return SchemeOf(word) > 0;
+  return SchemeOf(word) > 0 ? word : std::string_view();
 }
 
 bool IsOpen() { return !Root().empty(); }

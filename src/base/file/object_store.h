@@ -23,8 +23,9 @@ namespace plumbline::object_store {
 
 inline constexpr const char* kDirectory = "PLUMBLINE_OBJECTS";
 
-// Whether a path, or the value of "--option=PATH", names an object or a directory of a store.
-bool IsNamedBy(std::string_view word);
+// The path of a store in a word of a command line: the word, or what follows "--option=" or "-o".
+// Empty: there is none.
+std::string_view NamedBy(std::string_view word);
 
 // Whether the environment names the directory.
 bool IsOpen();

@@ -21,12 +21,14 @@ namespace {
 using testing::TestDirectory;
 
 TEST(ObjectStore, KnowsPathsOfStores) {
-  for (const char* word : {"s3://runs/new", "gs://a", "--output=s3://runs/out", "-o=az://b/c"}) {
-    EXPECT_TRUE(IsNamedBy(word)) << word;
+  for (const char* word :
+       {"s3://runs/new", "--output=s3://runs/new", "-o=s3://runs/new", "-os3://runs/new"}) {
+    EXPECT_EQ(NamedBy(word), "s3://runs/new") << word;
   }
+  EXPECT_EQ(NamedBy("gs://a"), "gs://a");
   for (const char* word : {"runs/new", "s3:/runs", "ray://host:10001", "http://a/b", "://a", "s3",
                            "--address=ray://a", "--s3://a", "", "-", "file:///a", "runs/s3://a"}) {
-    EXPECT_FALSE(IsNamedBy(word)) << word;
+    EXPECT_EQ(NamedBy(word), "") << word;
   }
 }
 
@@ -42,9 +44,12 @@ TEST(ObjectStore, WithoutTheDirectoryNoPathIsOneOfAStore) {
 void Answer(const TestDirectory& root, int listener, const std::string& bytes) {
   for (;;) {
     const int asked = ::accept(listener, nullptr, nullptr);
-    std::array<char, 4096> line{};
-    const ssize_t size = ::read(asked, line.data(), line.size());
-    const std::string path(line.data(), size > 0 ? static_cast<size_t>(size) - 1 : 0);
+    std::array<char, 4096> piece{};
+    std::string path;
+    ssize_t size = 0;
+    while ((size = ::read(asked, piece.data(), piece.size())) > 0) {
+      path.append(piece.data(), static_cast<size_t>(size));
+    }
     const bool is_known = path == root.Path("s3/runs/dump.json");
     if (is_known) static_cast<void>(WriteFileAtomically(path, bytes, false));
     const std::string answer = is_known ? "ok" : "s3://runs/lost: cannot be read: gone";
@@ -93,6 +98,7 @@ int ReadThroughAStore() {
       std::vector<std::string>{"dump.json", "lost", "out"}) {
     return 7;
   }
+  if (AbsolutePath("s3://runs/out/").value_or("") != "s3://runs/out") return 11;
   const auto missing = ReadFile("s3://runs/none");
   if (missing || !missing.error().message().starts_with("s3://runs/none: ")) return 8;
   if (!WriteFileAtomically(std::string("s3://runs/out/a"), "text", true)) return 9;

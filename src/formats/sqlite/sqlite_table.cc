@@ -59,9 +59,10 @@ Result<Database> Database::OpenToRead(const std::string& path) {
 Result<Database> Database::OpenImmutable(const std::string& path) {
   Database result(path, "read");
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(path));
-  PL_TRY(object_store::Fetch(object_store::LocalPath(absolute)));
+  const object_store::LocalPath local(absolute);
+  PL_TRY(object_store::Fetch(local));
   std::string address = "file://";
-  for (const char letter : absolute) {
+  for (const char letter : local.text()) {
     const bool has_meaning = letter == '%' || letter == '?' || letter == '#';
     address += has_meaning ? fmt::format("%{:02X}", letter) : std::string(1, letter);
   }
