@@ -86,24 +86,24 @@ def _insist(what: str, work: Callable[[], _Value], patience: _Patience | None = 
     Raises:
         StoreError: it cannot be done, or not in so many attempts.
     """
-    attempts = ATTEMPTS if patience is None else patience.attempts
+    patience = patience or _Patience()
+    attempts = patience.attempts
+    problem = StoreError(f"{what}: its store does not answer any more")
     for attempt in range(attempts):
+        if attempt > 0:
+            time.sleep(FIRST_PAUSE_S * 2**attempt)
         try:
             done = work()
         except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError,
                 ImportError) as error:
             raise StoreError(f"{what}: {_line(error)}") from None
         except Exception as error:  # whatever the driver of this store raises
-            if attempt + 1 == attempts:
-                if patience is not None:
-                    patience.note(did_come=False)
-                raise StoreError(f"{what}: {_line(error)}") from None
+            problem = StoreError(f"{what}: {_line(error)}")
         else:
-            if patience is not None:
-                patience.note(did_come=True)
+            patience.note(did_come=True)
             return done
-        time.sleep(FIRST_PAUSE_S * 2**attempt)
-    raise StoreError(f"{what}: its store does not answer any more")
+    patience.note(did_come=False)
+    raise problem
 
 
 @dataclass
