@@ -240,7 +240,8 @@ def test_one_object_alone(server: Server, tmp_path: Path) -> None:
         server.put(f"runs/arrays/{name}.npy", (tmp_path / f"{name}.npy").read_bytes())
     torch.save({"w": torch.ones(3)}, tmp_path / "a.pt")
     server.put("runs/arrays/a.pt", (tmp_path / "a.pt").read_bytes())
-    done = plumb(server.url, "compare", "s3://runs/arrays/a.pt", "s3://runs/arrays/a.pt")
+    done = plumb(server.url, "compare", "s3://runs/arrays/a.pt", "s3://runs/arrays/a.pt",
+                 "-o", tmp_path)
     assert done.returncode == 0, done
 
 
