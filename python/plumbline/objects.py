@@ -3,7 +3,7 @@
 The program `plumb` runs on a directory of this machine in which each object below the paths of the
 command has a file of its name and size that takes no space. It asks for the bytes of a file when it
 is about to read it; they come by ranges, several at a time, and each range is asked for again when
-its connection breaks. What the program wrote, changed or removed is stored when it has ended.
+its connection breaks. What the program wrote or changed is stored when it has ended.
 fsspec reaches the store; it is imported when there is work.
 """
 
@@ -212,7 +212,7 @@ class Mirror:
             self._look_ahead(path)
 
     def store_changes(self) -> int:
-        """Stores files that are new or have changed, removes objects whose file is gone.
+        """Stores files that are new or have changed.
 
         Returns:
             How many files were stored.
@@ -221,10 +221,6 @@ class Mirror:
             StoreError: the store did not take one of them.
         """
         hollow = {one.file: one for one in self._objects.values() if not one.fetched and one.size}
-        for name, one in list(self._objects.items()):
-            if not os.path.lexists(name):
-                _insist(f"{one.url}: cannot be removed", partial(one.store.rm_file, one.key))
-                del self._objects[name]
         changed = [path for path in self._written() if not self._is_known(path)]
         for path in changed:
             if str(path) in self._refused:
@@ -244,6 +240,18 @@ class Mirror:
         if changed and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
         return len(changed)
+
+    def remove_journals(self) -> None:
+        """Removes those whose file is gone, beside a dump.json that has what they had.
+
+        Raises:
+            StoreError: the store did not do it.
+        """
+        for name, one in self._objects.items():
+            path = Path(name)
+            is_final = any(path.with_name(main_file).exists() for main_file in MAIN_FILES)
+            if path.name == JOURNAL and is_final and not os.path.lexists(path):
+                _insist(f"{one.url}: cannot be removed", partial(one.store.rm_file, one.key))
 
     def _written(self) -> Iterator[Path]:
         for scheme in sorted(self._schemes):
@@ -539,6 +547,8 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"plumb {program[1]}: {mirror.failures[0]}{more}", file=sys.stderr)
         left = f". What the command wrote is left in {root}"
         mirror.store_changes()
+        if program[1] == "recover":  # no other command removes what it was given
+            mirror.remove_journals()
         left = ""
         return status
     except StoreError as error:

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -360,6 +361,30 @@ def test_what_was_read_first_makes_room(tmp_path: Path) -> None:
         assert path.read_bytes() == name[:1].encode() * PIECE
         used = sum((tmp_path / "s3" / one).stat().st_blocks for one in names) * 512
         assert used <= 4.1 * PIECE
+    mirror.close()
+
+
+def test_nothing_is_removed_before_all_is_stored(tmp_path: Path) -> None:
+    calls = []
+
+    def put(path: str, key: str) -> None:
+        calls.append(f"put {key}")
+        raise ConnectionError("cut")
+
+    store = Store(lambda key, start, end: b"x" * (end - start))
+    store.put_file, store.rm_file = put, lambda key: calls.append(f"rm {key}")
+    mirror = mirrored(tmp_path, store, "dump.json-1", "other-1")
+    mirror._place(store, "j-1", "s3://.dump.journal", store.info("j-1"))
+    for name in (".dump.journal", "other-1"):
+        (tmp_path / "s3" / name).unlink()
+    (tmp_path / "s3" / "dump.json").write_text("{}")
+    mirror._schemes.add("s3")
+    mirror._store = lambda url: SimpleNamespace(put_file=put, _strip_protocol=lambda url: url)
+    with pytest.raises(objects.StoreError, match="cannot be stored: cut"):
+        mirror.store_changes()
+    assert calls and not [call for call in calls if call.startswith("rm")]
+    mirror.remove_journals()
+    assert calls[-1] == "rm j-1" and calls.count("rm other-1") == 0
     mirror.close()
 
 
