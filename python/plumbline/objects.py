@@ -200,16 +200,21 @@ class Mirror:
                 self._keep_unfinished(self._local(place))
         return len(found)
 
-    def fetch(self, path: str) -> None:
-        """Brings the bytes of a file.
+    def fetch(self, path: str) -> bool:
+        """Brings the bytes of a file; whether it is an object, and none of the program's own.
 
         Raises:
             StoreError: the store did not give them.
         """
         path = os.path.normpath(path)
-        if path in self._objects:
-            self._fetch(path)
-            self._look_ahead(path)
+        if path not in self._objects:
+            return False
+        with self._lock_of(path):
+            if not self._is_known(Path(path)):
+                return False
+        self._fetch(path)
+        self._look_ahead(path)
+        return True
 
     def store_changes(self) -> int:
         """Stores files that are new or have changed.
@@ -262,7 +267,7 @@ class Mirror:
 
     def _is_known(self, path: Path) -> bool:
         one = self._objects.get(str(path))
-        return one is not None and one.file == _facts(path)
+        return one is not None and path.exists() and one.file == _facts(path)
 
     def _store(self, url: str) -> Any:
         self._schemes.add(url.partition("://")[0])
@@ -474,9 +479,9 @@ class _Answer(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         path = os.fsdecode(self.rfile.read())
-        answer = "ok"
+        answer = ""
         try:
-            self.server.mirror.fetch(path)
+            answer = "ok" if self.server.mirror.fetch(path) else "own"
         except StoreError as error:
             self.server.mirror.failures.append(error)
             answer = str(error)

@@ -364,6 +364,18 @@ def test_what_was_read_first_makes_room(tmp_path: Path) -> None:
     mirror.close()
 
 
+def test_files_of_the_program_are_its_own(tmp_path: Path) -> None:
+    mirror = mirrored(tmp_path, Store(lambda key, start, end: b"x" * (end - start)), "a-1", "b-1")
+    a, b, new = (tmp_path / "s3" / name for name in ("a-1", "b-1", "new"))
+    for path in (b, new):  # with a hole
+        path.unlink(missing_ok=True)
+        with open(path, "xb") as file:
+            file.truncate(PIECE)
+    assert [mirror.fetch(str(path)) for path in (a, b, new)] == [True, False, False]
+    assert a.read_bytes() == b"x" * PIECE and b.read_bytes() == bytes(PIECE)
+    mirror.close()
+
+
 def test_nothing_is_removed_before_all_is_stored(tmp_path: Path) -> None:
     calls = []
 

@@ -149,14 +149,17 @@ int OpenCall(int directory, const char* path, int flags, mode_t mode) {
 // before it is open, to make room for others.
 template <class Open>
 Result<int> OpenFetched(const LocalPath& path, int flags, const Open& open) {
-  constexpr int kAttempts = 4;
+  constexpr int kAttempts = 8;
   if (!object_store::IsOpen() || (flags & (O_TRUNC | O_DIRECTORY)) != 0) return open();
-  for (int attempt = 1;; ++attempt) {
-    PL_TRY(object_store::Fetch(path));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    PL_TRY_ASSIGN(const bool is_object, object_store::Fetch(path));
     PL_TRY_ASSIGN(const int fd, open());
-    if (attempt == kAttempts || !object_store::LacksBytes(path, fd)) return fd;
+    if (!is_object || !object_store::LacksBytes(fd)) return fd;
     Syscalls().close(fd);
   }
+  return Error(ErrorCode::kIo, fmt::format("{}: is dropped to make room each time that it is "
+                                           "fetched. TMPDIR names a larger place",
+                                           path.text()));
 }
 
 // `name` is looked up in `directory`; `path` is for messages.

@@ -122,24 +122,27 @@ LocalPath::LocalPath(const std::string& path) : path_(path) {
   stored_ = fmt::format("{}/{}/{}", Root(), std::string_view(path).substr(0, scheme), place);
 }
 
-bool LacksBytes(const LocalPath& path, int fd) {
+bool LacksBytes(int fd) {
   struct stat info {};
-  return IsHere(path) && ::fstat(fd, &info) == 0 && IsHollow(info);
+  if (::fstat(fd, &info) != 0 || !IsHollow(info)) return false;
+  // Some file systems keep the bytes of small files beside their names, in no block.
+  const bool has_data = ::lseek(fd, 0, SEEK_DATA) >= 0;
+  static_cast<void>(::lseek(fd, 0, SEEK_SET));
+  return !has_data;
 }
 
-Status Fetch(const LocalPath& path) {
+Result<bool> Fetch(const LocalPath& path) {
   struct stat info {};
-  if (!IsHere(path) || ::stat(path.c_str(), &info) != 0 || !IsHollow(info)) return {};
+  if (!IsHere(path) || ::stat(path.c_str(), &info) != 0) return false;
+  if (!IsHollow(info)) return true;
   const std::string answer = Connection().Ask(path.text());
-  if (answer == "ok") return {};
+  if (answer == "ok" || answer == "own") return answer == "ok";
   return Error(ErrorCode::kIo,
-               answer.empty()
-                   ? fmt::format("{}: the program that fetches objects is gone", path.text())
-                   : answer);
+               answer.empty() ? path.text() + ": what fetches objects is gone" : answer);
 }
 
-Status FetchInside(const Directory& directory, std::string_view name) {
-  if (!IsOpen()) return {};
+Result<bool> FetchInside(const Directory& directory, std::string_view name) {
+  if (!IsOpen()) return false;
   const std::string path = JoinPath(directory.path(), name);
   return Fetch(LocalPath(path));
 }

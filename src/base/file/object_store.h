@@ -49,12 +49,13 @@ class LocalPath {
   bool is_stored_ = false;
 };
 
-// Before the file is opened to be read: its bytes, where they have not come yet. Success for files
-// that are no objects or do not exist. kIo: the store did not give them.
-Status Fetch(const LocalPath& path);
-// Whether what is open is a file whose bytes have not come.
-bool LacksBytes(const LocalPath& path, int fd);
-Status FetchInside(const Directory& directory, std::string_view name);
+// Before the file is opened to be read: its bytes, where they have not come yet. Whether it may be an
+// object, whose bytes may be dropped again; not so: it is none, or does not exist. kIo: the store
+// did not give them.
+Result<bool> Fetch(const LocalPath& path);
+Result<bool> FetchInside(const Directory& directory, std::string_view name);
+// Whether what is open is an object whose bytes are not there. To be asked before it is read.
+bool LacksBytes(int fd);
 
 }  // namespace plumbline::object_store
 

@@ -36,7 +36,7 @@ TEST(ObjectStore, WithoutTheDirectoryNoPathIsOneOfAStore) {
   ASSERT_FALSE(IsOpen());
   const std::string path = "s3://runs/new";
   EXPECT_EQ(LocalPath(path).text(), path);
-  EXPECT_TRUE(Fetch(LocalPath(path)));
+  EXPECT_FALSE(Fetch(LocalPath(path)).value_or(true));
   EXPECT_EQ(KindOf(path), PathKind::kMissing);
 }
 
@@ -50,9 +50,15 @@ void Answer(const TestDirectory& root, int listener, const std::string& bytes) {
     while ((size = ::read(asked, piece.data(), piece.size())) > 0) {
       path.append(piece.data(), static_cast<size_t>(size));
     }
-    const bool is_known = path == root.Path("s3/runs/dump.json");
-    if (is_known) static_cast<void>(WriteFileAtomically(path, bytes, false));
-    const std::string answer = is_known ? "ok" : "s3://runs/lost: cannot be read: gone";
+    std::string answer = "s3://runs/lost: cannot be read: gone";
+    if (path == root.Path("s3/runs/dump.json")) {
+      static_cast<void>(WriteFileAtomically(path, bytes, false));
+      answer = "ok";
+    } else if (path == root.Path("s3/runs/dropped")) {
+      answer = "ok";
+    } else if (path == root.Path("s3/runs/own")) {
+      answer = "own";
+    }
     static_cast<void>(!::write(asked, answer.data(), answer.size()));
     ::close(asked);
   }
@@ -83,7 +89,7 @@ int ReadThroughAStore() {
   if (!MakeDirectories("s3://runs/out") || KindOf(root.Path("s3/runs/out")) != PathKind::kDirectory)
     return 2;
   const std::string bytes(5000, 'x');
-  for (const char* name : {"dump.json", "lost"}) {
+  for (const char* name : {"dump.json", "lost", "dropped", "own"}) {
     MakeHollow(root.Path(std::string("s3/runs/") + name), bytes.size());
   }
   std::thread(Answer, std::cref(root), Listen(root.Path(".fetch")), std::cref(bytes)).detach();
@@ -95,10 +101,14 @@ int ReadThroughAStore() {
   const auto directory = Directory::Open("s3://runs");
   if (!directory || File::OpenRead(*directory, "lost")) return 6;
   if (ListDirectory("s3://runs").value_or(std::vector<std::string>{}) !=
-      std::vector<std::string>{"dump.json", "lost", "out"}) {
+      std::vector<std::string>{"dropped", "dump.json", "lost", "out", "own"}) {
     return 7;
   }
   if (AbsolutePath("s3://runs/out/").value_or("") != "s3://runs/out") return 11;
+  // Never the zeros of a file without bytes, but for one with a hole that the program made.
+  const auto dropped = ReadFile("s3://runs/dropped");
+  if (dropped || dropped.error().code() != ErrorCode::kIo) return 12;
+  if (ReadFile("s3://runs/own").value_or("") != std::string(bytes.size(), '\0')) return 13;
   const auto missing = ReadFile("s3://runs/none");
   if (missing || !missing.error().message().starts_with("s3://runs/none: ")) return 8;
   if (!WriteFileAtomically(std::string("s3://runs/out/a"), "text", true)) return 9;
