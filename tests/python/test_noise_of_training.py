@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from noisy_models import RUNS
 from recording import run_script
 
@@ -18,6 +19,8 @@ ORDER = list(RUNS)
 TASKS = ("tensor", "statistics")
 NOISE = [name for name in ORDER if name.endswith(" otherwise")]
 FAULTS = [name for name in ORDER if "," in name]
+# Known alarms where products are rounded as without AVX-512 (docs/design/verdict.md).
+ALARMS_WITHOUT_AVX512 = {("unlike batch otherwise", "tensor")}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,8 @@ def golden_of(name: str) -> str:
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", NOISE)
 def test_noise_is_no_alarm(name: str, task: str, step: Callable[[str, str], Path]) -> None:
+    if (name, task) in ALARMS_WITHOUT_AVX512 and torch.backends.cpu.get_cpu_capability() == "AVX2":
+        pytest.skip("a known alarm without AVX-512: one input of a ReLU crosses zero by rounding")
     result = plumbline.compare(step(name, task), step(golden_of(name), task))
     assert result.details is None, result.summary
 
