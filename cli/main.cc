@@ -160,17 +160,6 @@ int RunMsprobe(const std::vector<std::string>& words) {
   return Run(translated->words);
 }
 
-constexpr const char* kObjectsProgram =
-    "import sys\n"
-    "try:\n"
-    "    from plumbline import objects\n"
-    "except ImportError as error:\n"
-    "    print(f'plumb: {sys.executable}: {error} (a path in a store needs a Python with "
-    "plumbline; '\n"
-    "          'PLUMBLINE_PYTHON names it)', file=sys.stderr)\n"
-    "    sys.exit(2)\n"
-    "sys.exit(objects.main())\n";
-
 // A command whose words name objects of a store runs again beside a program that fetches them.
 std::optional<int> RunBesideStore(const std::vector<std::string>& words) {
   std::vector<std::string> all = {"--"};
@@ -183,7 +172,13 @@ std::optional<int> RunBesideStore(const std::vector<std::string>& words) {
   if (!self) return ReportError(words[0].c_str(), self.error());
   all.insert(all.end(), {"--", *self});
   all.insert(all.end(), words.begin(), words.end());
-  return ReportError(words[0].c_str(), BecomePython("", kObjectsProgram, all));
+  return ReportError(words[0].c_str(),
+                     BecomePython("",
+                                  {"plumbline.objects",
+                                   "plumb: {0}: {1} (a path in a store needs a Python with "
+                                   "plumbline; PLUMBLINE_PYTHON names it)",
+                                   kUsageStatus},
+                                  all));
 }
 
 int Main(int argc, char** argv) {

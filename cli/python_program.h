@@ -13,10 +13,17 @@ namespace plumbline::cli {
 // Path of the running program, for those who call it again.
 Result<std::string> OwnProgram();
 
-// This process goes on as `python -c program words...`, in the same directory, with the same
-// environment and streams. Returns only where that is not possible: kNotFound, kIo.
+// A module of the package, whose main() reads sys.argv and returns the exit status.
+struct PythonModule {
+  std::string name;       // "plumbline.demo"
+  std::string complaint;  // where it cannot be imported; {0}: the interpreter, {1}: why
+  int status = 0;         // of the process then
+};
+
+// This process goes on as that module's main() with these words, in the same directory, with the
+// same environment and streams. Returns only where that is not possible: kNotFound, kIo.
 // `python`: the interpreter; empty: as of precheck::FindPython().
-Error BecomePython(const std::string& python, const char* program,
+Error BecomePython(const std::string& python, const PythonModule& module,
                    const std::vector<std::string>& words);
 
 }  // namespace plumbline::cli

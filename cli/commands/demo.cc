@@ -12,17 +12,6 @@
 namespace plumbline::cli {
 namespace {
 
-constexpr const char* kProgram =
-    "import sys\n"
-    "try:\n"
-    "    from plumbline import demo\n"
-    "except ImportError as error:\n"
-    "    print(f'plumb demo: {sys.executable}: {error} (expected a Python with plumbline; name it "
-    "'\n"
-    "          'with --python)', file=sys.stderr)\n"
-    "    sys.exit(2)\n"
-    "sys.exit(demo.main())\n";
-
 struct DemoArguments {
   std::string directory = "plumbline_demo", python;
 };
@@ -31,7 +20,12 @@ struct DemoArguments {
 Error RunDemo(const DemoArguments& arguments) {
   const Result<std::string> self = OwnProgram();
   if (!self) return self.error();
-  return BecomePython(arguments.python, kProgram, {"--", arguments.directory, *self});
+  return BecomePython(arguments.python,
+                      {"plumbline.demo",
+                       "plumb demo: {0}: {1} (expected a Python with plumbline; name it with "
+                       "--python)",
+                       2},
+                      {"--", arguments.directory, *self});
 }
 
 }  // namespace

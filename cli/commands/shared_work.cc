@@ -48,18 +48,6 @@ Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
                              "(expected one of a file system; inputs may be in a store)",
                              DirectoryOf(work.stem)));
   }
-  // An interpreter without the package or without Ray says so in one line.
-  constexpr const char* kProgram =
-      "import sys\n"
-      "sys.path = [path for path in sys.path if path]\n"
-      "try:\n"
-      "    from plumbline.cluster import main\n"
-      "except ImportError as error:\n"
-      "    print('plumb ' + sys.argv[1] + ': --engine ray needs plumbline and Ray in ' +\n"
-      "          sys.executable + ' (' + str(error) + '). Install them with: '\n"
-      "          \"pip install 'plumbline-numerics[cluster]'\", file=sys.stderr)\n"
-      "    sys.exit(4)\n"
-      "sys.exit(main())\n";
   const auto self = OwnProgram();
   if (!self) return self.error();
   std::vector<std::string> call = {work.command, "--program", *self, "--stem", work.stem};
@@ -68,7 +56,14 @@ Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
   call.insert(call.end(), work.options.begin(), work.options.end());
   call.emplace_back("--");
   call.insert(call.end(), work.words.begin(), work.words.end());
-  return BecomePython("", kProgram, call);
+  return BecomePython(
+      "",
+      {"plumbline.cluster",
+       fmt::format("plumb {}: --engine ray needs plumbline and Ray in {{0}} ({{1}}). "
+                   "Install them with: pip install 'plumbline-numerics[cluster]'",
+                   work.command),
+       ExitStatus(ErrorCode::kUnsupported)},
+      call);
 }
 
 Status LeaveShard(const SharedWork& work, const ShareArguments& share, ShardPart part,

@@ -173,8 +173,8 @@ class Mirror:
         """Nobody waits for bytes any more."""
         self._patience.has_ended = True
 
-    def add(self, url: str) -> int:
-        """Lists what is below a path, or beside it where it is one object; returns how many.
+    def add(self, url: str) -> None:
+        """Lists what is below a path, or beside it where it is one object.
 
         Raises:
             StoreError: the store cannot be reached.
@@ -198,7 +198,6 @@ class Mirror:
         for place in files:
             if place.endswith(f"/{JOURNAL}") and str(self._local(place)) in self._objects:
                 self._keep_unfinished(self._local(place))
-        return len(found)
 
     def fetch(self, path: str) -> bool:
         """Brings the bytes of a file; whether it is an object, and none of the program's own.
@@ -216,11 +215,8 @@ class Mirror:
         self._look_ahead(path)
         return True
 
-    def store_changes(self) -> int:
+    def store_changes(self) -> None:
         """Stores files that are new or have changed.
-
-        Returns:
-            How many files were stored.
 
         Raises:
             StoreError: the store did not take one of them.
@@ -244,7 +240,6 @@ class Mirror:
             _insist(f"{url}: cannot be stored", put)
         if changed and sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
-        return len(changed)
 
     def remove_journals(self) -> None:
         """Removes those whose file is gone, beside a dump.json that has what they had.
@@ -283,15 +278,11 @@ class Mirror:
             raise StoreError(f"{url}: {_line(error)}") from None
 
     def _list(self, store: Any, url: str, listed: Callable[..., Any]) -> dict[str, Any]:
-        def work() -> dict[str, Any]:
-            try:
-                found = listed(store._strip_protocol(url), detail=True)
-            except FileNotFoundError:
-                return {}
-            return found if isinstance(found, dict) else {one["name"]: one for one in found}
-
         try:
-            return work()
+            found = listed(store._strip_protocol(url), detail=True)
+            return found if isinstance(found, dict) else {one["name"]: one for one in found}
+        except FileNotFoundError:
+            return {}
         except Exception as error:  # of the driver, after attempts of its own
             raise StoreError(f"{url}: cannot be listed: {_line(error)}") from None
 
@@ -513,17 +504,12 @@ def _run(program: Sequence[str], root: Path) -> int:
     return status if status >= 0 else 128 - status
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Runs a command of `plumb` whose words name objects.
+def main() -> int:
+    """Runs a command of `plumb` whose words name objects; returns its exit status.
 
-    Args:
-        words: paths of stores, "--", the program and its words; by default those of the command
-            line, after "--".
-
-    Returns:
-        The exit status.
+    The words of the command line: "--", paths of stores, "--", the program and its words.
     """
-    words = list(sys.argv[2:] if words is None else words)
+    words = sys.argv[2:]
     middle = words.index("--")
     urls, program = words[:middle], words[middle + 1:]
     for number in (signal.SIGTERM, signal.SIGHUP):
