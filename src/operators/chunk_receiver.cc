@@ -1,7 +1,6 @@
 #include "operators/chunk_receiver.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/file/file.h"
+#include "base/file/remove_directory.h"
 #include "base/text/csv.h"
 #include "base/text/text_parts.h"
 #include "formats/acl/acl_dump.h"
@@ -297,13 +297,6 @@ constexpr size_t kMostProblems = 20;
 // rank, time, step, time, device, model name, model id, iteration, name.
 constexpr size_t kModelLevels = 9;
 constexpr size_t kKeptLevels = 3;
-
-Status RemoveDirectory(const std::string& path) {
-  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
-  for (const std::string& name : names) PL_TRY(RemoveFile(JoinPath(path, name)));
-  if (::rmdir(path.c_str()) == 0) return {};
-  return ErrnoError(errno, path, "remove");
-}
 
 }  // namespace
 
