@@ -139,8 +139,9 @@ std::vector<std::string> WordsOf(const CLI::App& command, std::span<const std::s
       }
     }
   }
-  words.insert(words.end(), positional.begin(), positional.end());
-  return words;
+  // An option that takes several values would take what stands behind it.
+  positional.insert(positional.end(), words.begin(), words.end());
+  return positional;
 }
 
 std::string WithNearestPath(const std::string& message) {

@@ -130,7 +130,7 @@ struct Header {
 void VisitRecord(auto& archive, json::RecordOf<Header> auto& header) {
   auto& shard = header.shard;
   archive(header.format, header.version, shard.command, shard.place.index, shard.place.count,
-          shard.words, shard.directory, shard.part.state, shard.part.all);
+          shard.words, shard.directory, shard.part.state, shard.part.all, shard.part.note);
 }
 
 struct ReadShard {
@@ -202,8 +202,8 @@ Status CheckTogether(const ReadShard& first, const ReadShard& other) {
   }
   if (difference.empty()) return {};
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} and {}: {}. Merge the shards of one command", first.path, other.path,
-                           difference));
+               fmt::format("{}: does not go with {}: {}. Merge the shards of one command",
+                           first.path, other.path, difference));
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ Status WriteShard(const std::string& path, const Shard& shard) {
                   shard.place,
                   shard.words,
                   shard.directory,
-                  {shard.part.state, shard.part.all, {}}};
+                  {shard.part.state, shard.part.all, shard.part.note, {}}};
   std::string text = json::RecordText(header) + '\n';
   if (!Value::Parse(text)) {
     return Error(ErrorCode::kUnsupported,
@@ -258,9 +258,12 @@ Result<ShardedItems> ReadShardedItems(const std::vector<std::string>& files) {
     if (!first) {
       all.state = shard.header.shard.part.state;
       all.items.resize(shard.header.shard.part.all);
+      all.notes.resize(shard.header.shard.place.count);
       is_there.resize(all.items.size());
     }
-    there.insert(shard.header.shard.place.index);
+    const uint64_t place = shard.header.shard.place.index;
+    there.insert(place);
+    all.notes[place] = std::move(shard.header.shard.part.note);
     for (auto& [index, item] : shard.items) {
       all.items[index] = std::move(item);
       is_there[index] = true;

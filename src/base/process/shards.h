@@ -55,6 +55,7 @@ std::string StampOfFile(const std::string& path);
 struct ShardPart {
   std::string state;  // of the inputs, as the command sees it: the same in all parts
   uint64_t all = 0;   // items of all parts
+  std::string note;   // what the part says of itself
   std::map<uint64_t, std::string> items;  // JSON of each
 };
 
@@ -79,6 +80,7 @@ Result<ShardRequest> RequestOfShard(const std::string& path);
 
 struct ShardedItems {
   std::string state;
+  std::vector<std::string> notes;  // of the parts
   std::vector<json::Value> items;
 };
 // All items in their order, whatever the order of the files; of a shard that is there twice either

@@ -14,7 +14,8 @@ using testing::TestDirectory;
 
 // The part of five items.
 Shard PartOf(const ShardPlace& place) {
-  Shard shard{"overflow", place, {"--output=out", "runs"}, "/somewhere", {"state", 5, {}}};
+  Shard shard{"overflow", place, {"--output=out", "runs"}, "/somewhere", {"state", 5, "", {}}};
+  shard.part.note = "part " + std::to_string(place.index);
   for (uint64_t i = place.index; i < shard.part.all; i += place.count) {
     shard.part.items[i] = std::to_string(i * i);
   }
@@ -45,6 +46,8 @@ TEST_F(ShardsTest, TogetherHaveAllItemsInOrder) {
     ASSERT_TRUE(read) << read.error().message();
     EXPECT_EQ(read->state, "state");
     ASSERT_EQ(read->items.size(), 5U);
+    ASSERT_EQ(read->notes.size(), count);
+    for (uint64_t i = 0; i < count; ++i) EXPECT_EQ(read->notes[i], "part " + std::to_string(i));
     for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(read->items[i].AsNatural(), i * i);
     const auto request = RequestOfShard(files.front());
     ASSERT_TRUE(request);
