@@ -50,6 +50,7 @@ Result<int> MergeAnyShards(const std::vector<std::string>& paths) {
   PL_TRY_ASSIGN(const ShardRequest request, RequestOfShard(files.front()));
   if (request.command == "overflow") return MergeOverflowShards(request, files);
   if (request.command == "watch") return MergeWatchShards(request, files);
+  if (request.command == "precheck") return MergePrecheckShards(request, files);
   PL_TRY_ASSIGN(ranks::ShardSet shards, ranks::ReadShards(files));
   return MergeComparedShards(std::move(shards));
 }
@@ -105,15 +106,16 @@ void AddMergeCommand(CLI::App& app, int& exit_status) {
   command->add_option("--config,--config-path", arguments->config,
                       "YAML file that names the calls and metrics (also -config)");
   AddThreads(*command, arguments->threads);
-  command->footer(FooterText(kNotes,
-                             {"plumb compare runs/new/step0 runs/good/step0 -o out",
-                              "plumb merge out -o merged --config merge.yaml",
-                              "plumb compare new good -o out --shard 0/2",
-                              "plumb compare new good -o out --shard 1/2 && plumb merge out"},
-                             {{1, "a rank was left out (a line says which and why); of shards: as "
-                                  "of the command"},
-                              {2, "wrong usage, or nothing to merge"},
-                              {3, "shards are missing (a line says which)"}}));
+  command->footer(FooterText(
+      kNotes,
+      {"plumb compare runs/new/step0 runs/good/step0 -o out",
+       "plumb merge out -o merged --config merge.yaml", "plumb compare new good -o out --shard 0/2",
+       "plumb compare new good -o out --shard 1/2 && plumb merge out"},
+      {{1,
+        "a rank was left out (a line says which and why); of shards: as "
+        "of the command"},
+       {2, "wrong usage, or nothing to merge"},
+       {3, "shards are missing (a line says which)"}}));
   command->callback([arguments, output, &exit_status] {
     arguments->has_output = output->count() > 0;
     const Result<int> status = RunMerge(*arguments);

@@ -14,10 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "base/file/file.h"
 #include "base/process/log.h"
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "commands/recording_file.h"
+#include "commands/shared_work.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "precheck/mindspore_calls.h"
@@ -26,6 +28,7 @@
 #include "precheck/settings.h"
 #include "progress.h"
 #include "terminal.h"
+#include "usage.h"
 #include "vocabulary.h"
 
 namespace plumbline::cli {
@@ -38,6 +41,10 @@ using precheck::PrecheckReport;
 constexpr int kUpstreamFailed = 1, kUpstreamFound = 3;
 constexpr int kMostWorkers = 64;
 constexpr int kUsualWorkersOfDevice = 8;
+// Options that are no matter of the result, for WordsOf(): by their first long name.
+constexpr std::string_view kNotOfPrecheck[] = {"shard", "jobs", "engine", "address"};
+// Each part has to load the framework.
+constexpr const char* kPartsPerCpu = "2";
 
 struct PrecheckArguments {
   std::string path, api_info;
@@ -57,9 +64,30 @@ struct PrecheckArguments {
   std::vector<int64_t> rank_list;
   double idle_timeout = 600;
   precheck::PrecheckSettings settings;
+  ShareArguments share;
+  std::vector<std::string> words;  // of the command line, but kNotOfPrecheck
 
   [[nodiscard]] bool is_upstream() const { return !as.empty(); }
 };
+
+// Of a pre-check that several processes share.
+std::string ShareProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
+  if (const plumbline::Status fits = CheckShare(arguments.share); !fits) {
+    return fits.error().message();
+  }
+  if (!arguments.share.is_shared()) return {};
+  const auto refuse = [&](std::string_view what) {
+    return fmt::format("{}: {}", arguments.share.option(), what);
+  };
+  if (arguments.is_online) return refuse("takes a recording (expected no --online)");
+  if (!arguments.options.resume_path.empty()) {
+    return refuse("not with --csv_path. A part that was interrupted is run again");
+  }
+  if (!arguments.share.engine.empty() && command.get_option("-d")->count() > 0) {
+    return refuse("not with -d. Ray gives each part a device; --device_type says of which kind");
+  }
+  return {};
+}
 
 // What the parser does not see; empty: all is well.
 std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
@@ -70,6 +98,7 @@ std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& c
   if (arguments.is_online && has_recording) {
     return "--online: takes no recording (the calls come from a training)";
   }
+  if (std::string shared = ShareProblemOf(arguments, command); !shared.empty()) return shared;
   for (const char* const name : {"--format", "--csv_path", "--retry_skip", "--sorted", "-d"}) {
     const bool has_device = std::string_view(name) == "-d" && arguments.has_device_type;
     if (arguments.is_online && !has_device && command.get_option(name)->count() > 0) {
@@ -211,35 +240,29 @@ Result<int> RunOnlineCommand(PrecheckArguments& arguments) {
   return report.is_complete() ? 0 : kDifferencesFound;
 }
 
-Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
-  PrecheckOptions& options = arguments.options;
-  PL_TRY(ApplySettings(arguments));
-  if (arguments.path.empty() && arguments.api_info.empty()) {
-    if (arguments.is_online || arguments.settings.is_online) return RunOnlineCommand(arguments);
-    return Error(ErrorCode::kInvalidArgument,
-                 arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
-                                         : "name one recording: DUMP");
-  }
-  // Who calls upstream's commands looks for their files alone.
-  if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
-  PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
-                precheck::PrecheckFormatsOf(arguments.formats));
-  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
-  PL_TRY_ASSIGN(options.dump_json, RecordingFile(path, !arguments.is_upstream()));
-  PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
-  ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
-  if (arguments.jit_compile && options.device_type == "cpu") {
-    PrintNote("precheck", "-j: has an effect on an NPU only");
-  }
-  TellWorkers(options);
-  options.api_timeout = Milliseconds(arguments.api_timeout);
-  Progress progress("Processing", "call");
-  if (progress.is_on()) {
-    options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
-  }
-  options.is_stopped = WasInterrupted;
-  AwaitInterrupts();
-  PL_TRY_ASSIGN(PrecheckReport report, RunPrecheck(options));
+// Shards stand where the result files go.
+SharedWork SharedWorkOf(const PrecheckArguments& arguments) {
+  const PrecheckOptions& options = arguments.options;
+  return {"precheck",
+          arguments.words,
+          JoinPath(options.output_dir, "precheck"),
+          options.bench_workers,
+          {"--device", options.device_type, "--parts-per-cpu", kPartsPerCpu}};
+}
+
+const std::string& PathOf(const PrecheckArguments& arguments) {
+  return arguments.path.empty() ? arguments.api_info : arguments.path;
+}
+
+Error RunPrecheckOnCluster(const PrecheckArguments& arguments) {
+  PL_TRY_ASSIGN(const std::string dump, RecordingFile(PathOf(arguments), true));
+  PL_TRY(precheck::FrameworkOf(dump));
+  return RunOnCluster(SharedWorkOf(arguments), arguments.share);
+}
+
+// The files, the answer and the status of a pre-check that is done.
+Result<int> TellDone(const PrecheckArguments& arguments,
+                     const std::vector<precheck::PrecheckFormat>& formats, PrecheckReport report) {
   // What was found is told, whatever becomes of the files.
   const plumbline::Status written = WritePrecheckFiles(formats, report);
   PrintReport(report, arguments);
@@ -247,6 +270,49 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   if (report.was_interrupted) return kInterrupted;
   const int found = arguments.is_upstream() ? kUpstreamFound : kDifferencesFound;
   return FailsOn(report, arguments.fail_on) ? found : 0;
+}
+
+// `parts`: as others have run them; null: this process runs the calls, or its part of them.
+Result<int> RunPrecheckCommand(PrecheckArguments& arguments, const ShardedItems* parts = nullptr) {
+  PrecheckOptions& options = arguments.options;
+  if (!arguments.share.engine.empty()) return RunPrecheckOnCluster(arguments);
+  PL_TRY(ApplySettings(arguments));
+  if (arguments.path.empty() && arguments.api_info.empty()) {
+    if (arguments.is_online || arguments.settings.is_online) return RunOnlineCommand(arguments);
+    return Error(ErrorCode::kInvalidArgument, arguments.is_upstream()
+                                                  ? "-api_info: is missing (expected a dump.json)"
+                                                  : "name one recording: DUMP");
+  }
+  // Who calls upstream's commands looks for their files alone.
+  if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
+  PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
+                precheck::PrecheckFormatsOf(arguments.formats));
+  PL_TRY_ASSIGN(options.dump_json, RecordingFile(PathOf(arguments), !arguments.is_upstream()));
+  PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
+  ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
+  if (arguments.jit_compile && options.device_type == "cpu") {
+    PrintNote("precheck", "-j: has an effect on an NPU only");
+  }
+  TellWorkers(options);
+  options.api_timeout = Milliseconds(arguments.api_timeout);
+  if (parts != nullptr) {
+    PL_TRY_ASSIGN(PrecheckReport report, precheck::MergePrecheck(options, *parts));
+    return TellDone(arguments, formats, std::move(report));
+  }
+  Progress progress("Processing", "call");
+  if (progress.is_on()) {
+    options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
+  }
+  options.is_stopped = WasInterrupted;
+  AwaitInterrupts();
+  if (!arguments.share.shard.empty()) {
+    PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
+    PL_TRY_ASSIGN(ShardPart part, precheck::RunPrecheckPart(options, place));
+    PL_TRY(LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(part), "calls"));
+    return 0;
+  }
+  PL_TRY_ASSIGN(PrecheckReport report, RunPrecheck(options));
+  return TellDone(arguments, formats, std::move(report));
 }
 
 void AddDeviceOptions(CLI::App& command, PrecheckArguments& arguments) {
@@ -289,8 +355,9 @@ void AddOnlineOptions(CLI::App& command, PrecheckArguments& arguments) {
   command.add_option("--port", arguments.port, "with --online: port, 1 to 65535; 0: a free one")
       ->check(CLI::Range(0, 65535));
   command
-      .add_option("--tls_path,--tls-path", arguments.tls_path,
-                  "with --online: directory with server.key, server.crt and ca.crt; \"\": plain TCP")
+      .add_option(
+          "--tls_path,--tls-path", arguments.tls_path,
+          "with --online: directory with server.key, server.crt and ca.crt; \"\": plain TCP")
       ->type_name("DIR");
   command
       .add_option("--nfs_path,--nfs-path", arguments.nfs_path,
@@ -352,6 +419,7 @@ void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false);
   AddJson(command, arguments.machine, "the summary");
+  AddShareOptions(command, arguments.share, "many calls", "run them as tasks of Ray");
   AddOnlineOptions(command, arguments);
   command.add_option("--as", arguments.as, "upstream's command")
       ->check(CLI::IsMember({"run_ut", "multi_run_ut"}))
@@ -366,6 +434,18 @@ int TellFailure(const PrecheckArguments& arguments, const Error& error) {
 
 }  // namespace
 
+Result<int> MergePrecheckShards(const ShardRequest& request,
+                                const std::vector<std::string>& files) {
+  CLI::App command;
+  PrecheckArguments arguments;
+  AddOptions(command, arguments);
+  PL_TRY(ParseShardWords(command, request.words, request.directory, files.front()));
+  PL_TRY_ASSIGN(const ShardedItems shards, ReadShardedItems(files));
+  SetLogStream(LogStream::kStderr);
+  const Result<int> status = RunPrecheckCommand(arguments, &shards);
+  return status ? *status : TellFailure(arguments, status.error());
+}
+
 void AddPrecheckCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<PrecheckArguments>();
   CLI::App* command = app.add_subcommand(
@@ -377,7 +457,9 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
       "--python, PLUMBLINE_PYTHON, or the one beside plumb or of PATH.",
       {"plumb precheck runs/new/step0/rank0",
        "plumb precheck dump.json --device_type npu -d 0 1 -n 8",
-       "plumb precheck dump.json --csv_path accuracy_checking_result_20250226101112.csv"},
+       "plumb precheck dump.json --csv_path accuracy_checking_result_20250226101112.csv",
+       "plumb precheck dump.json -o out --shard 0/2",
+       "plumb precheck dump.json -o out --shard 1/2 && plumb merge out"},
       {{1, "--fail-on found something"},
        {kInterrupted,
         "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
@@ -389,6 +471,7 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
       exit_status = ReportError("precheck", Error(ErrorCode::kInvalidArgument, problem));
       return;
     }
+    arguments->words = WordsOf(*command, kNotOfPrecheck);
     const Result<int> status = RunPrecheckCommand(*arguments);
     if (!status && WasInterrupted()) {
       PrintError("plumb precheck: interrupted\n");

@@ -57,6 +57,7 @@ Status ParseShardWords(CLI::App& command, const std::vector<std::string>& words,
 // `plumb merge` of the shards of each command: its exit status.
 Result<int> MergeOverflowShards(const ShardRequest& request, const std::vector<std::string>& files);
 Result<int> MergeWatchShards(const ShardRequest& request, const std::vector<std::string>& files);
+Result<int> MergePrecheckShards(const ShardRequest& request, const std::vector<std::string>& files);
 
 }  // namespace plumbline::cli
 

@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/file/remove_directory.h"
 #include "formats/json/dump_json.h"
 #include "formats/pytorch/tensor_convert.h"
 #include "kernels/tensor_scan.h"
 #include "precheck/input_data.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/mindspore_judge.h"
+#include "precheck/part_data.h"
 #include "record/call_name.h"
 #include "record/tensor_stats.h"
 
@@ -258,6 +260,18 @@ plumbline::Status MindSporeErrorData::Finish() {
   writer.End();
   PL_TRY(WriteText(path, text));
   return WriteText(JoinPath(DirectoryOf(path), kStackJson), dump_json::FormatStack(stacks));
+}
+
+plumbline::Status MindSporeErrorData::TakePart(const std::string& part) {
+  PL_TRY_ASSIGN(dump_json::DumpFile kept, dump_json::ReadDump(JoinPath(part, kDumpJson), false));
+  std::move(kept.calls.begin(), kept.calls.end(), std::back_inserter(calls_));
+  PL_TRY(TakePartFiles(JoinPath(part, kTensors), directory_));
+  return RemovePart(part);
+}
+
+plumbline::Status MindSporeErrorData::RemovePart(const std::string& part) {
+  PL_TRY(RemoveDirectory(JoinPath(part, kTensors)));
+  return RemoveDirectory(part);
 }
 
 // What a run before this one, of which this one is the rest, kept.

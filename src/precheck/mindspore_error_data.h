@@ -27,6 +27,12 @@ class MindSporeErrorData {
   // Writes dump.json and stack.json, with what an earlier run kept there; nothing without calls.
   plumbline::Status Finish();
 
+  // Takes over what another process kept with `part` as its output directory, and removes it.
+  // kCorrupt, kIo.
+  plumbline::Status TakePart(const std::string& part);
+  // Of a process that was killed. Absent is success. kIo.
+  static plumbline::Status RemovePart(const std::string& part);
+
   [[nodiscard]] const std::string& directory() const { return directory_; }
 
  private:

@@ -12,18 +12,39 @@
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/file/remove_directory.h"
 #include "base/memory/name_table.h"
+#include "base/text/json_record.h"
 #include "base/text/text_parts.h"
 #include "precheck/call_flow.h"
 #include "precheck/error_data.h"
 #include "precheck/executor_pool.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/mindspore_error_data.h"
+#include "precheck/outcome_record.h"
 #include "precheck/output_grade.h"
+#include "precheck/part_data.h"
 #include "precheck/result_files.h"
 #include "report/findings.h"
 
 namespace plumbline::precheck {
+
+// What a part says of itself.
+struct PartNote {
+  // Of the interpreter; empty where nothing was to be run.
+  std::string framework_version, device, device_name;
+  double seconds = 0;
+  // Calls that do not pass were kept, the first failure to keep one, and whether there are files.
+  bool has_saved = false;
+  std::string problem;
+  bool has_files = false;
+};
+
+void VisitRecord(auto& archive, json::RecordOf<PartNote> auto& note) {
+  archive(note.framework_version, note.device, note.device_name, note.seconds, note.has_saved,
+          note.problem, note.has_files);
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -191,7 +212,26 @@ struct RecordingForm {
   bool has_timestamp = true;  // to it
   bool runs_device = true;    // else what was recorded is judged
   SaveCall save;
+  // Of parts: how the names of directories with kept calls begin (PartDirectory()), and what moves
+  // them from one of these to where they belong.
+  std::string part_data;
+  std::function<plumbline::Status(const std::string& part, const std::string& directory)> take;
 };
+
+// What of the work this process does: all, a part, or to put together what all parts are.
+struct WorkShare {
+  const ShardPlace* place = nullptr;
+  ShardPart* part = nullptr;  // with `place`: what became of it
+  const ShardedItems* parts = nullptr;
+};
+
+// "pytorch 2.13.0 on cuda (NVIDIA H100 80GB HBM3)".
+std::string PlaceText(std::string_view framework, const PartNote& note, bool runs_device) {
+  std::string text = fmt::format("{} {}", framework, note.framework_version);
+  if (!runs_device) return text;
+  text += " on " + note.device;
+  return note.device_name.empty() ? text : fmt::format("{} ({})", text, note.device_name);
+}
 
 // One run over the calls of a plan (CallPlan, MindSporePlan).
 template <class Plan>
@@ -204,13 +244,23 @@ class Precheck {
         places_(plan.size()),
         calls_(calls),
         form_(std::move(form)),
-        device_type_(options.device_type) {
+        device_type_(options.device_type),
+        to_do_(plan.size()) {
     for (size_t i = 0; i < plan.size(); ++i) places_.Add(i, NameAt{plan});
   }
 
+  // Of a part alone the report is empty.
+  Result<PrecheckReport> Do(const WorkShare& share) {
+    PL_TRY(LearnFacts());
+    if (share.parts != nullptr) return Merge(*share.parts);
+    if (share.place == nullptr) return Run();
+    PL_TRY_ASSIGN(*share.part, RunPart(*share.place));
+    return PrecheckReport();
+  }
+
+ private:
   Result<PrecheckReport> Run() {
     const auto begin = Clock::now();
-    PL_TRY(LearnFacts());
     PL_TRY(FindEarlier());
     if (options_.save_error_data) keeping_.emplace(calls_, form_.save);
     if (plumbline::Status run = RunRunnable(); !run) {
@@ -222,12 +272,68 @@ class Precheck {
       PL_TRY(files_->Sort([this](std::string_view call) { return PlaceOf(call); }));
     }
     PL_TRY(files_->Close());
+    if (keeping_) {
+      TellKept(keeping_->has_saved() ? keeping_->directory() : "", keeping_->problem());
+    }
     FillReport();
-    report_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    report_.seconds = SecondsSince(begin);
     return std::move(report_);
   }
 
- private:
+  Result<ShardPart> RunPart(const ShardPlace& place) {
+    const auto begin = Clock::now();
+    PL_TRY(CheckOutputDirectory());
+    part_.emplace();
+    part_->all = plan_.size();
+    part_->state = StateOfWork();
+    TakeShare(place);
+    std::string directory;
+    if (options_.save_error_data) {
+      keeping_.emplace(calls_, form_.save);
+      PL_TRY_ASSIGN(directory, PartDirectory(form_.part_data, options_.output_dir, place));
+      keeping_->set_directory(directory);
+    }
+    PL_TRY(RunRunnable());
+    if (report_.was_interrupted) return Error(ErrorCode::kIo, "interrupted");
+    PartNote note;
+    note.framework_version = facts_.framework_version;
+    note.device = server_device_;
+    note.device_name = facts_.device_name;
+    note.seconds = SecondsSince(begin);
+    if (keeping_) {
+      note.has_saved = keeping_->has_saved();
+      note.problem = keeping_->problem();
+      note.has_files = KindOf(directory) == PathKind::kDirectory;
+    }
+    part_->note = json::RecordText(note);
+    return *std::move(part_);
+  }
+
+  Result<PrecheckReport> Merge(const ShardedItems& parts) {
+    if (parts.items.size() != plan_.size() || parts.state != StateOfWork()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: it or the configuration has changed since its calls were run. "
+                               "Run all shards again",
+                               plan_.path()));
+    }
+    PL_TRY_ASSIGN(const std::vector<PartNote> notes, TakeNotes(parts.notes));
+    PL_TRY(CheckOutputDirectory());
+    PL_TRY(OpenFiles());
+    if (plumbline::Status recorded = RecordItems(parts.items); !recorded) {
+      files_->RemoveAll();
+      return recorded.error();
+    }
+    PL_TRY(files_->Close());
+    if (options_.save_error_data) TakeKept(notes);
+    FillReport();
+    for (const PartNote& note : notes) report_.seconds += note.seconds;
+    return std::move(report_);
+  }
+
+  static double SecondsSince(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
   struct NameAt {
     const Plan& plan;
     std::string_view operator()(size_t i) const { return plan.call(i).name; }
@@ -286,13 +392,24 @@ class Precheck {
     return {};
   }
 
-  // The files, once nothing is in the way of the first row. Without `server` nothing is to run.
-  plumbline::Status BeginFiles(const ServerFacts* server) {
+  void LearnDevice(const std::string& framework_version, const std::string& device,
+                   const std::string& device_name) {
+    server_device_ = device;
+    report_.framework_version = facts_.framework_version = framework_version;
+    report_.device = facts_.device = form_.runs_device ? device : "recorded results";
+    if (form_.runs_device) facts_.device_name = device_name;
+  }
+
+  // Nothing is in the way of the first row any more. Without `server` nothing is to run.
+  plumbline::Status Begin(const ServerFacts* server) {
     if (server != nullptr) {
-      report_.framework_version = facts_.framework_version = server->framework_version;
-      report_.device = facts_.device = form_.runs_device ? server->device : "recorded results";
-      if (form_.runs_device) facts_.device_name = server->device_name;
+      LearnDevice(server->framework_version, server->device, server->device_name);
     }
+    if (!part_) PL_TRY(OpenFiles());
+    return RecordUnrunnable();
+  }
+
+  plumbline::Status OpenFiles() {
     if (files_) {
       PL_TRY(files_->Begin(facts_));
     } else {
@@ -300,23 +417,44 @@ class Precheck {
                     ResultFiles::Create(options_.output_dir, ResultTimestamp(options_.output_dir),
                                         FilesOptions()));
     }
-    if (keeping_) {
-      const std::string stamp = form_.has_timestamp ? files_->timestamp() : "";
-      keeping_->set_directory(form_.error_data + stamp);
-    }
-    return RecordUnrunnable();
+    if (keeping_) keeping_->set_directory(KeptDirectory());
+    return {};
+  }
+
+  [[nodiscard]] std::string KeptDirectory() const {
+    return form_.error_data + (form_.has_timestamp ? files_->timestamp() : "");
   }
 
   [[nodiscard]] bool IsDone(size_t index) const {
     return files_ && files_->done().contains(plan_.call(index).name);
   }
 
+  // Of a part, others do the calls of other parts.
+  [[nodiscard]] bool IsToDo(size_t index) const {
+    return (is_mine_.empty() || is_mine_[index]) && !IsDone(index);
+  }
+
+  // The expensive calls go round, so that parts take about the same time.
+  void TakeShare(const ShardPlace& place) {
+    is_mine_.resize(plan_.size());
+    const std::vector<size_t> order = plan_.ByCost();
+    for (size_t i = 0; i < order.size(); ++i) is_mine_[order[i]] = place.Has(i);
+    for (size_t i = 0; i < plan_.size(); ++i) {
+      if (plan_.call(i).skip) is_mine_[i] = place.Has(i);
+    }
+    to_do_ = static_cast<uint64_t>(std::count(is_mine_.begin(), is_mine_.end(), true));
+  }
+
   plumbline::Status Record(size_t index, CallOutcome outcome) {
-    PL_TRY(files_->Append(outcome));
-    any_judged_ = any_judged_ || outcome.forward.status != CheckStatus::kSkip;
-    report_.Add(index, std::move(outcome));
+    if (part_) {
+      part_->items[index] = json::RecordText(outcome);
+    } else {
+      PL_TRY(files_->Append(outcome));
+      any_judged_ = any_judged_ || outcome.forward.status != CheckStatus::kSkip;
+      report_.Add(index, std::move(outcome));
+    }
     ++done_;
-    if (options_.on_progress) options_.on_progress(done_, plan_.size());
+    if (options_.on_progress) options_.on_progress(done_, to_do_);
     return {};
   }
 
@@ -324,7 +462,7 @@ class Precheck {
   plumbline::Status RecordUnrunnable() {
     for (size_t i = 0; i < plan_.size(); ++i) {
       const std::optional<Skip>& skip = plan_.call(i).skip;
-      if (skip && !IsDone(i)) PL_TRY(Record(i, calls_.Skipped(i, *skip)));
+      if (skip && IsToDo(i)) PL_TRY(Record(i, calls_.Skipped(i, *skip)));
     }
     return {};
   }
@@ -351,15 +489,15 @@ class Precheck {
 
   plumbline::Status RunRunnable() {
     std::vector<size_t> order = plan_.ByCost();
-    std::erase_if(order, [this](size_t i) { return plan_.call(i).skip || IsDone(i); });
-    if (order.empty()) return BeginFiles(nullptr);
+    std::erase_if(order, [this](size_t i) { return !IsToDo(i); });
+    if (order.empty()) return Begin(nullptr);
     PL_TRY_ASSIGN(const std::unique_ptr<ExecutorPool> pool,
                   ExecutorPool::Start(PoolOptionsFor(order.size())));
     const CheckedCalls& calls = keeping_ ? static_cast<const CheckedCalls&>(*keeping_) : calls_;
     FlowOptions flow;
     flow.threads = static_cast<size_t>(options_.threads);
     flow.is_stopped = options_.is_stopped;
-    flow.on_ready = [this](const ServerFacts& server) { return BeginFiles(&server); };
+    flow.on_ready = [this](const ServerFacts& server) { return Begin(&server); };
     PL_TRY_ASSIGN(const FlowEnd end,
                   RunCalls(calls, order, *pool, flow, [this](size_t index, CallOutcome outcome) {
                     return Record(index, std::move(outcome));
@@ -383,11 +521,94 @@ class Precheck {
           "there is no NPU and no CUDA device: the device side ran on the CPU, in the recorded "
           "types. Name another device with --device_type");
     }
-    if (keeping_ && keeping_->has_saved()) report_.error_data = keeping_->directory();
-    if (keeping_ && !keeping_->problem().empty()) {
-      report_.warnings.push_back("error data is incomplete: " + keeping_->problem());
+    if (!kept_problem_.empty()) {
+      report_.warnings.push_back("error data is incomplete: " + kept_problem_);
     }
     report_.Finish();
+  }
+
+  // `directory`: of kept calls; empty: there are none.
+  void TellKept(std::string directory, std::string problem) {
+    report_.error_data = std::move(directory);
+    kept_problem_ = std::move(problem);
+  }
+
+  // All parts as one work.
+
+  // By which parts of the same are known, before the device is.
+  [[nodiscard]] std::string StateOfWork() const {
+    std::string text = RunFactsJson(facts_);
+    for (const auto* list : {&options_.plan.white_list, &options_.plan.black_list}) {
+      text += json::RecordText(*list);
+    }
+    return DigestOfText(text + options_.error_data_path);
+  }
+
+  // What parts say, and where they ran, which must be the same. kInvalidArgument, kCorrupt.
+  Result<std::vector<PartNote>> TakeNotes(const std::vector<std::string>& texts) {
+    std::vector<PartNote> notes(texts.size());
+    std::optional<size_t> first;
+    std::string where;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Result<json::Value> value = json::Value::Parse(texts[i]);
+      if (!value || !json::ReadRecord(*value, notes[i])) return DamagedParts();
+      if (notes[i].framework_version.empty()) continue;
+      const std::string here = PlaceText(plan_.framework(), notes[i], form_.runs_device);
+      if (!first) {
+        first = i;
+        where = here;
+        LearnDevice(notes[i].framework_version, notes[i].device, notes[i].device_name);
+      } else if (here != where) {
+        return Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{}: its calls ran in different places (shard {}: {}; shard {}: {}). Run "
+                        "all shards with one framework on one kind of device, named by "
+                        "--device_type",
+                        plan_.path(), *first, where, i, here));
+      }
+    }
+    return notes;
+  }
+
+  [[nodiscard]] Error DamagedParts() const {
+    return {ErrorCode::kCorrupt,
+            fmt::format("{}: its shards are damaged. Run them again", plan_.path())};
+  }
+
+  plumbline::Status RecordItems(const std::vector<json::Value>& items) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      CallOutcome outcome;
+      const bool is_good =
+          json::ReadRecord(items[i], outcome) && outcome.name == plan_.call(i).name;
+      if (!is_good) return DamagedParts();
+      PL_TRY(Record(i, std::move(outcome)));
+    }
+    return {};
+  }
+
+  // What parts kept, to where one run keeps it.
+  void TakeKept(const std::vector<PartNote>& notes) {
+    bool has_saved = false;
+    std::string problem;
+    for (size_t i = 0; i < notes.size(); ++i) {
+      has_saved = has_saved || notes[i].has_saved;
+      if (problem.empty()) problem = notes[i].problem;
+      if (!notes[i].has_files) continue;
+      const plumbline::Status taken = TakePart({i, notes.size()});
+      if (!taken && problem.empty()) problem = taken.error().message();
+    }
+    TellKept(has_saved ? KeptDirectory() : "", std::move(problem));
+  }
+
+  plumbline::Status TakePart(const ShardPlace& place) const {
+    PL_TRY_ASSIGN(const std::string part,
+                  PartDirectory(form_.part_data, options_.output_dir, place));
+    if (KindOf(part) != PathKind::kMissing) return form_.take(part, KeptDirectory());
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: is not there any more (an earlier plumb merge takes it away). Run "
+                    "shard {} again",
+                    part, place.index));
   }
 
   const PrecheckOptions& options_;
@@ -397,11 +618,15 @@ class Precheck {
   const RecordingForm form_;
   std::string device_type_;  // of the options, or of the earlier run
   RunFacts facts_;
+  std::string server_device_;  // what the interpreter calls it
   bool any_judged_ = false;
+  std::optional<ShardPart> part_;
+  std::vector<bool> is_mine_;  // calls of the part; empty: all
   std::optional<KeepingCalls> keeping_;
+  std::string kept_problem_;
   std::optional<ResultFiles> files_;
   PrecheckReport report_;
-  uint64_t done_ = 0;
+  uint64_t done_ = 0, to_do_ = 0;
 };
 
 bool IsMindSpore(std::string_view framework) {
@@ -415,14 +640,20 @@ Error OtherFramework(const PrecheckOptions& options, std::string_view framework,
                       options.dump_json, framework, expected, expected)};
 }
 
-Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
+Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options, const WorkShare& share) {
   PL_TRY_ASSIGN(const MindSporePlan plan,
                 MindSporePlan::Open(options.dump_json, options.plan.seed));
   MindSporeLimits limits;
   limits.max_abs_error = options.max_abs_error;
   const MindSporeCheck calls(plan, limits);
-  MindSporeErrorData kept(options.output_dir, plan.framework());
   RecordingForm form;
+  form.part_data = JoinPath(options.output_dir, "error_data");
+  std::string output = options.output_dir;
+  if (share.place != nullptr) {
+    PL_TRY_ASSIGN(output, PartDirectory(form.part_data, options.output_dir, *share.place));
+    PL_TRY(MindSporeErrorData::RemovePart(output));
+  }
+  MindSporeErrorData kept(output, plan.framework());
   form.files = ResultForm::kMindSpore;
   // What was recorded is judged without MindSpore, which need not be there then.
   form.executors = plan.uses_recorded_data() ? "native_torch" : plan.framework();
@@ -432,17 +663,18 @@ Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
   form.save = [&](const std::string&, const RanCall& ran, const CallOutcome& outcome) {
     return kept.Add(ran, outcome);
   };
-  PL_TRY_ASSIGN(PrecheckReport report, Precheck(options, plan, calls, std::move(form)).Run());
+  form.take = [&](const std::string& part, const std::string&) { return kept.TakePart(part); };
+  PL_TRY_ASSIGN(PrecheckReport report, Precheck(options, plan, calls, std::move(form)).Do(share));
   PL_TRY(kept.Finish());
   return report;
 }
 
-Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
+Result<PrecheckReport> RunTorch(const PrecheckOptions& options, const WorkShare& share) {
   PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
   const std::string& framework = plan.framework();
   // Said behind the entries, or by their tensors alone.
   const bool is_mindspore = IsMindSpore(LowerCase(framework)) || LowerCase(framework) == "ms";
-  if (is_mindspore && options.framework != "pytorch") return RunMindSpore(options);
+  if (is_mindspore && options.framework != "pytorch") return RunMindSpore(options, share);
   if (framework != "pytorch" && framework != "pt") {
     return OtherFramework(options, framework, "pytorch, mindspore or mindtorch");
   }
@@ -453,12 +685,17 @@ Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
   form.save = [&](const std::string& directory, const RanCall& ran, const CallOutcome& outcome) {
     return SaveErrorData(directory, options.plan.seed, ran, outcome);
   };
-  return Precheck(options, plan, calls, std::move(form)).Run();
+  form.part_data = form.error_data;
+  form.take = TakePartFiles;
+  if (share.place != nullptr) {
+    PL_TRY_ASSIGN(const std::string part,
+                  PartDirectory(form.part_data, options.output_dir, *share.place));
+    PL_TRY(RemoveDirectory(part));
+  }
+  return Precheck(options, plan, calls, std::move(form)).Do(share);
 }
 
-}  // namespace
-
-Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
+Result<PrecheckReport> RunShare(const PrecheckOptions& options, const WorkShare& share) {
   PL_TRY_ASSIGN(const std::string recorded, FrameworkOf(options.dump_json));
   // Without a word in the file, upstream's -f tells.
   const bool is_mindspore =
@@ -466,7 +703,21 @@ Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
   const bool is_expected = options.framework.empty() || recorded.empty() ||
                            (options.framework == "mindspore") == is_mindspore;
   if (!is_expected) return OtherFramework(options, recorded, options.framework);
-  return is_mindspore ? RunMindSpore(options) : RunTorch(options);
+  return is_mindspore ? RunMindSpore(options, share) : RunTorch(options, share);
+}
+
+}  // namespace
+
+Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) { return RunShare(options, {}); }
+
+Result<ShardPart> RunPrecheckPart(const PrecheckOptions& options, const ShardPlace& place) {
+  ShardPart part;
+  PL_TRY(RunShare(options, {.place = &place, .part = &part}));
+  return part;
+}
+
+Result<PrecheckReport> MergePrecheck(const PrecheckOptions& options, const ShardedItems& parts) {
+  return RunShare(options, {.parts = &parts});
 }
 
 }  // namespace plumbline::precheck

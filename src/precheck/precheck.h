@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process/shards.h"
 #include "plumbline/result.h"
 #include "precheck/call_plan.h"
 #include "precheck/mindspore_judge.h"
@@ -53,6 +54,16 @@ struct PrecheckOptions {
 // `resume_path`. Errors of CallPlan::Open(), ResultFiles and ExecutorPool. A report that
 // `was_interrupted` is of a part.
 Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options);
+
+// The same by several processes. Neither goes on with an earlier run.
+
+// The calls of one part, about as much work as every other: outcomes as JSON, by their place in the
+// recording. What is kept of calls that do not pass waits for MergePrecheck(). No result files.
+// Errors of RunPrecheck(), and kIo: it was stopped, which leaves nothing.
+Result<ShardPart> RunPrecheckPart(const PrecheckOptions& options, const ShardPlace& place);
+// The files and the report of one run with `sorted`, of all parts. kInvalidArgument: the recording
+// or what the options say is another one by now, or parts ran on different devices; kCorrupt.
+Result<PrecheckReport> MergePrecheck(const PrecheckOptions& options, const ShardedItems& parts);
 
 }  // namespace plumbline::precheck
 
