@@ -57,7 +57,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "image", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
-    "precheck": ("grading", "overflow", "reference", "online"),
+    "precheck": ("grading", "overflow", "parts", "reference", "online"),
     "watch": ("rules", "live", "gradients", "perturb", "tracer", "points"),
     "view": ("merge", "unshard", "store", "query", "values", "trends", "tables", "serve"),
 }

@@ -32,7 +32,13 @@ RETRIES = 20
 # Parts per CPU: small enough that the last ones end together, large enough that starting a program
 # for each is no cost.
 PARTS_PER_CPU = 8
-LEAST_PARTS, MOST_PARTS = 16, 4096
+FEWEST_CPUS, MOST_PARTS = 2, 4096
+# What Ray calls the devices of a pre-check; others by their own name in capitals.
+RESOURCES = {"cpu": "", "cuda": "GPU", "xpu": "GPU"}
+DEVICES_OF_ITS_OWN = ("NPU", "GPU")  # what "auto" takes, the first that there is
+# So many parts at most share a device: what one of them computes on the CPU takes longer.
+PARTS_PER_DEVICE = 8
+WHOLE_DEVICES = ("HPU", "TPU")  # Ray gives out no part of one
 # Kept of what a local cluster could take of the memory: parts are small.
 OBJECT_STORE_BYTES = 80 << 20
 NEEDS_RAY = ("--engine ray needs Ray in {python}. Install it with: "
@@ -74,10 +80,12 @@ class PartDone:
 
 @dataclass(frozen=True)
 class Job:
-    """What all parts have in common: the program and the directory that it runs in."""
+    """What all parts have in common: the program, the directory that it runs in, and the kind of
+    device that it uses ("cuda", "auto"; empty: none)."""
 
     program: str
     directory: str
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,6 +160,49 @@ def _must_answer(address: str) -> None:
                            f"HOST:PORT; {error})") from None
 
 
+@dataclass(frozen=True)
+class Room:
+    """What Ray is asked for, for each part: a share of a device, so that the part runs where there
+    is one and sees it. Of a task that asks for none that is left to chance, and many releases hide
+    all devices from it."""
+
+    resource: str = ""
+    share: float = 0.0
+    parts: int = 1  # that run at once
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of a task."""
+        if not self.resource:
+            return {}
+        if self.resource == "GPU":
+            return {"num_gpus": self.share}
+        return {"resources": {self.resource: self.share}}
+
+
+def room_for(device: str, there: dict[str, float]) -> Room:
+    """For parts that use a device, in a cluster that has these resources.
+
+    Raises:
+        ClusterError: no node has such a device.
+    """
+    cpus = max(1.0, there.get("CPU", 1.0))
+    if device == "auto":
+        name = next((one for one in DEVICES_OF_ITS_OWN if there.get(one)), "")
+    else:
+        name = RESOURCES.get(device, device.upper())
+    if not name:
+        return Room(parts=int(cpus))
+    if not there.get(name):
+        raise ClusterError(f"--device_type {device}: no node of the cluster has a {name} (ray "
+                           "status shows what they have)", UNSUPPORTED)
+    share = 1.0
+    if name not in WHOLE_DEVICES:
+        share = min(1.0, max(there[name] / cpus, 1 / PARTS_PER_DEVICE))
+        share = int(share * 10000) / 10000  # as fine as Ray counts
+    return Room(name, share, max(1, int(min(cpus, there[name] / share))))
+
+
 class Cluster:
     """A connection to a Ray cluster, or one of this machine alone, which ends with it."""
 
@@ -172,7 +223,7 @@ class Cluster:
         try:
             if self._owns:
                 ray.init(address, **options)
-            self.cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            self._there: dict[str, float] = ray.cluster_resources()
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ClusterError(f"--address {address}: no Ray cluster ({text})") from None
@@ -184,6 +235,10 @@ class Cluster:
         if self._owns:
             self._ray.shutdown()
 
+    def room(self, job: Job) -> Room:
+        """For the parts of a job. Raises ClusterError as room_for()."""
+        return room_for(job.device, self._there)
+
     def run(self, job: Job, parts: Sequence[Part],
             numbers: Sequence[int]) -> Iterator[tuple[int, PartDone]]:
         """Runs these parts; yields the number of each and how it ended, as they come in.
@@ -193,7 +248,7 @@ class Cluster:
         """
         ray = self._ray
         task = ray.remote(num_cpus=1, max_retries=RETRIES,
-                          retry_exceptions=[ProgramKilled])(run_part)
+                          retry_exceptions=[ProgramKilled], **self.room(job).options)(run_part)
         waiting = {task.options(name=parts[number].name).remote(job, parts[number]): number
                    for number in numbers}
         while waiting:
@@ -258,8 +313,8 @@ def _answers(cluster: Cluster, job: Job, parts: Sequence[Part],
 
 def _run_all(where: Where, job: Job, parts_for: Callable[[int], list[Part]],
              told: Callable[[Part, PartDone], None]) -> list[Part]:
-    """Runs the parts that suit so many CPUs, tells of each as it ends, and shows on a terminal how
-    many have."""
+    """Runs the parts, as many as suit the cluster, tells of each as it ends, and shows on a
+    terminal how many have."""
     ahead = None
     if where.is_here:
         check_ray()
@@ -268,7 +323,7 @@ def _run_all(where: Where, job: Job, parts_for: Callable[[int], list[Part]],
     try:
         with Cluster(where) as cluster:
             if ahead is None:
-                parts = parts_for(cluster.cpus)
+                parts = parts_for(cluster.room(job).parts)
             for count, (number, done) in enumerate(_answers(cluster, job, parts, ahead), 1):
                 told(parts[number], done)
                 if sys.stderr.isatty():
@@ -299,6 +354,8 @@ class Work:
     command: str  # "compare"
     words: Sequence[str]  # its options and paths
     stem: str  # of the shards: "result/compare_ranks"
+    device: str = ""  # as of Job
+    parts_per_cpu: int = PARTS_PER_CPU
 
     def part(self, index: int, count: int) -> Part:
         """One of `count`."""
@@ -323,11 +380,11 @@ def run(where: Where, program: str, work: Work,
     Raises:
         ClusterError: a part cannot be done at all, or was lost.
     """
-    job, home = Job(program, os.getcwd()), Path(work.stem).parent
+    job, home = Job(program, os.getcwd(), work.device), Path(work.stem).parent
     made = None if home.exists() else home
 
     def parts_for(cpus: int) -> list[Part]:
-        count = min(max(LEAST_PARTS, PARTS_PER_CPU * cpus), MOST_PARTS)
+        count = min(work.parts_per_cpu * max(FEWEST_CPUS, cpus), MOST_PARTS)
         return [work.part(index, count) for index in range(count)]
 
     def told(part: Part, done: PartDone) -> None:
@@ -398,6 +455,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--stem", required=True, help="how the names of shards begin")
     parser.add_argument("--address", default="", help="of a running Ray cluster")
     parser.add_argument("--threads", type=int, default=0, help="CPUs of the one of this machine")
+    parser.add_argument("--device", default="", help="kind of device that the command uses")
+    parser.add_argument("--parts-per-cpu", type=int, default=PARTS_PER_CPU,
+                        help="how small parts are")
     parser.add_argument("words", nargs="+", help="options and paths of plumb, behind --")
     chosen = parser.parse_args(words)
     program = chosen.program or program_of_here()
@@ -405,7 +465,8 @@ def main(words: Sequence[str] | None = None) -> int:
         # Ray prints there what it does about workers that died; the answer goes to the descriptor.
         with open(os.devnull, "w") as nobody, contextlib.redirect_stdout(nobody):
             where = Where(chosen.address, chosen.threads)
-            work = Work(chosen.command, chosen.words, chosen.stem)
+            work = Work(chosen.command, chosen.words, chosen.stem, chosen.device,
+                        chosen.parts_per_cpu)
             return run(where, program, work).returncode
     except ClusterError as error:
         print(f"plumb {chosen.command}: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@
 #include "precheck/input_data.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/mindspore_judge.h"
-#include "precheck/part_data.h"
+#include "precheck/parts/part_data.h"
 #include "record/call_name.h"
 #include "record/tensor_stats.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text/json.h"
-#include "precheck/outcome_record.h"
+#include "precheck/parts/outcome_record.h"
 
 namespace plumbline::precheck::outcome_test {
 namespace {

@@ -21,9 +21,9 @@
 #include "precheck/executor_pool.h"
 #include "precheck/mindspore_calls.h"
 #include "precheck/mindspore_error_data.h"
-#include "precheck/outcome_record.h"
 #include "precheck/output_grade.h"
-#include "precheck/part_data.h"
+#include "precheck/parts/outcome_record.h"
+#include "precheck/parts/part_data.h"
 #include "precheck/result_files.h"
 #include "report/findings.h"
 

@@ -273,6 +273,36 @@ def test_kept_calls_are_a_recording_that_fails_again(statistics: Path, tmp_path:
         assert row[:7] == details[name][:7], name
 
 
+def taken(done: subprocess.CompletedProcess[str], out: Path) -> tuple[int, str, dict[str, bytes]]:
+    """All that a run gives, without the time; its files are taken away."""
+    def blank(text: bytes) -> bytes:
+        return re.sub(rb"[\d.]+ s, \d+ calls/s|(?<=_)\d{14}", b"T", text)
+
+    files = {blank(str(path.relative_to(out)).encode()).decode(): blank(path.read_bytes())
+             for path in out.rglob("*") if path.is_file() and path.suffix != ".shard"}
+    assert not list(out.glob("error_data_*")), "of a part"
+    shutil.rmtree(out)
+    return done.returncode, blank(done.stdout.encode()).decode() + done.stderr, files
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_parts_together_are_the_one_run(request: pytest.FixtureRequest, tmp_path: Path,
+                                        task: str) -> None:
+    """Kept calls and their recording included; of a recording with tensors no device is used."""
+    recorded = request.getfixturevalue("tensors" if task == "tensor" else task)
+    out = tmp_path / "out"
+    words = ["precheck", recorded, "-o", out, "--save_error_data", "--max_abs_err", "1e-12",
+             "--fail-on", "error", "--sorted"]
+    whole = taken(plumb(*words), out)
+    assert whole[0] == 1 and whole[1].startswith("wrong: ")
+    assert {"dump.json", "stack.json"} < set(whole[2])
+    assert len([name for name in whole[2] if name.startswith("error_data/")]) > 5
+    for index in (1, 0):
+        done = plumb(*words, "--shard", f"{index}/2")
+        assert done.returncode == 0 and done.stdout.startswith(f"shard {index} of 2: "), done.stderr
+    assert taken(plumb("merge", out), out) == whole
+
+
 def test_kept_calls_do_not_replace_the_recording(tmp_path: Path) -> None:
     dump = write_dump(tmp_path, **{"Mint.exp.0.forward": call(tensor(50))})
     before = dump.read_bytes()

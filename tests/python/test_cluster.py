@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_shared_precheck as prechecks
+from precheck_dumps import broken_python, small_model
 from rank_dumps import Entry, forward, tensor, write_rank
 from recording import PLUMB
 from test_compare_ranks import all_reduce
 from test_shards import facts, timeless, tree, whole
 from test_shared_commands import outcome
+
+from plumbline.cluster import ClusterError, Room, room_for
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build" / "cluster" / "bin" / "python"  # tools/bootstrap.sh cluster
@@ -146,6 +150,69 @@ def test_watchpoints(tmp_path, runs):
     status, output, errors = with_kills(words, out / "watch")
     killed = subprocess.CompletedProcess(words, status, output, errors)
     assert outcome(killed, out) == with_file
+
+
+def test_precheck(tmp_path):
+    """Of calls that pass, are wrong, crash and raise, with what is kept of them."""
+    out = tmp_path / "out"
+    settings = tmp_path / "config.json"
+    settings.write_text(json.dumps({"run_ut": {"error_data_path": str(tmp_path)}}))
+    words = ["precheck", str(small_model(6).write(tmp_path / "recorded")), f"--output={out}",
+             "--device_type=cpu", "--sorted", "--save_error_data", f"--config={settings}",
+             "--fail-on=error", f"--python={broken_python(tmp_path, prechecks.SPOILED)}"]
+    expected = prechecks.outcome(subprocess.run([PLUMB, *words], text=True, capture_output=True,
+                                                check=False), tmp_path)
+    assert expected[0] == 1 and expected[1].startswith("wrong: Functional.softmax.")
+    assert "ut_error_dataT/Functional.softmax.5.json" in expected[3]
+    done = on_ray(words)
+    assert not list(out.glob("*.shard"))
+    assert prechecks.outcome(done, tmp_path) == expected
+    status, output, errors = with_kills(words, out / "precheck")
+    killed = subprocess.CompletedProcess(words, status, output, errors)
+    assert prechecks.outcome(killed, tmp_path) == expected
+
+
+@pytest.mark.parametrize(("device", "there", "room"), [
+    ("", {"CPU": 8.0, "GPU": 2.0}, Room(parts=8)),
+    ("cpu", {"CPU": 8.0, "GPU": 2.0}, Room(parts=8)),
+    ("auto", {"CPU": 8.0}, Room(parts=8)),
+    ("auto", {"CPU": 64.0, "GPU": 8.0}, Room("GPU", 0.125, 64)),
+    ("auto", {"CPU": 64.0, "GPU": 8.0, "NPU": 16.0}, Room("NPU", 0.25, 64)),
+    ("cuda", {"CPU": 4.0, "GPU": 8.0}, Room("GPU", 1.0, 4)),
+    ("cuda", {"CPU": 1000.0, "GPU": 8.0}, Room("GPU", 0.125, 64)),
+    ("cuda", {"CPU": 7.0, "GPU": 1.0}, Room("GPU", 0.1428, 7)),
+    ("hpu", {"CPU": 64.0, "HPU": 8.0}, Room("HPU", 1.0, 8)),
+    ("mydev", {"CPU": 64.0, "MYDEV": 8.0}, Room("MYDEV", 0.125, 64))])
+def test_what_a_part_asks_for(device, there, room):
+    assert room_for(device, there) == room
+
+
+def test_a_device_that_no_node_has():
+    with pytest.raises(ClusterError, match="--device_type npu: no node of the cluster has a NPU") \
+            as raised:
+        room_for("npu", {"CPU": 8.0, "GPU": 1.0})
+    assert raised.value.status == 4
+
+
+SEES_DEVICES = """
+import sys, ray
+from plumbline.cluster import Cluster, Job, Part, Where
+ray.init("local", num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False,
+         logging_level="error")
+with Cluster(Where()) as cluster:
+    for device in ("cuda", "auto"):
+        parts = [Part("one", ["-c", 'echo "<${CUDA_VISIBLE_DEVICES-all}>"'])]
+        ((_, done),) = cluster.run(Job("/bin/sh", "/", device), parts, [0])
+        print(device, done.out.strip())
+"""
+
+
+def test_a_part_sees_the_device_that_it_asks_for():
+    """Ray numbers it anew."""
+    done = subprocess.run([PYTHON, "-c", SEES_DEVICES], text=True, capture_output=True,
+                          check=False, timeout=TIME_LIMIT_S, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["cuda <0>", "auto <0>"]
 
 
 FROM_PYTHON = """

@@ -1,8 +1,8 @@
 // What the parts of a pre-check that several processes share keep of calls that do not pass, until
 // all parts are put together.
 
-#ifndef PLUMBLINE_PRECHECK_PART_DATA_H_
-#define PLUMBLINE_PRECHECK_PART_DATA_H_
+#ifndef PLUMBLINE_PRECHECK_PARTS_PART_DATA_H_
+#define PLUMBLINE_PRECHECK_PARTS_PART_DATA_H_
 
 #include <cstdint>
 #include <string>
@@ -22,4 +22,4 @@ Status TakePartFiles(const std::string& part_directory, const std::string& direc
 
 }  // namespace plumbline::precheck
 
-#endif  // PLUMBLINE_PRECHECK_PART_DATA_H_
+#endif  // PLUMBLINE_PRECHECK_PARTS_PART_DATA_H_

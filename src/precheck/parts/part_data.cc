@@ -1,4 +1,4 @@
-#include "precheck/part_data.h"
+#include "precheck/parts/part_data.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // The members of a CallOutcome, for processes that hand outcomes to each other
 // (base/text/json_record.h).
 
-#ifndef PLUMBLINE_PRECHECK_OUTCOME_RECORD_H_
-#define PLUMBLINE_PRECHECK_OUTCOME_RECORD_H_
+#ifndef PLUMBLINE_PRECHECK_PARTS_OUTCOME_RECORD_H_
+#define PLUMBLINE_PRECHECK_PARTS_OUTCOME_RECORD_H_
 
 #include "base/text/json_record.h"
 #include "precheck/outcome.h"
@@ -43,4 +43,4 @@ void VisitRecord(auto& archive, json::RecordOf<CallOutcome> auto& outcome) {
 
 }  // namespace plumbline::precheck
 
-#endif  // PLUMBLINE_PRECHECK_OUTCOME_RECORD_H_
+#endif  // PLUMBLINE_PRECHECK_PARTS_OUTCOME_RECORD_H_
