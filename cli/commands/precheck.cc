@@ -272,6 +272,17 @@ Result<int> TellDone(const PrecheckArguments& arguments,
   return FailsOn(report, arguments.fail_on) ? found : 0;
 }
 
+// This part of the calls, for others.
+Result<int> RunPrecheckShard(const PrecheckArguments& arguments) {
+  const SharedWork work = SharedWorkOf(arguments);
+  PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
+  // One of an earlier run says nothing of the device as it is now, should this run be killed.
+  PL_TRY(RemoveFile(ShardPath(work.stem, place)));
+  PL_TRY_ASSIGN(ShardPart part, precheck::RunPrecheckPart(arguments.options, place));
+  PL_TRY(LeaveShard(work, arguments.share, std::move(part), "calls"));
+  return 0;
+}
+
 // `parts`: as others have run them; null: this process runs the calls, or its part of them.
 Result<int> RunPrecheckCommand(PrecheckArguments& arguments, const ShardedItems* parts = nullptr) {
   PrecheckOptions& options = arguments.options;
@@ -306,10 +317,7 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments, const ShardedItems*
   options.is_stopped = WasInterrupted;
   AwaitInterrupts();
   if (!arguments.share.shard.empty()) {
-    PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
-    PL_TRY_ASSIGN(ShardPart part, precheck::RunPrecheckPart(options, place));
-    PL_TRY(LeaveShard(SharedWorkOf(arguments), arguments.share, std::move(part), "calls"));
-    return 0;
+    return RunPrecheckShard(arguments);
   }
   PL_TRY_ASSIGN(PrecheckReport report, RunPrecheck(options));
   return TellDone(arguments, formats, std::move(report));

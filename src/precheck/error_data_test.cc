@@ -8,6 +8,7 @@
 #include "base/file/test_directory.h"
 #include "base/text/json.h"
 #include "formats/pytorch/torch_pt.h"
+#include "precheck/parts/part_data.h"
 
 namespace plumbline::precheck::error_data_test {
 namespace {
@@ -122,6 +123,26 @@ TEST(ErrorData, AKeywordLeadsNowhereElse) {
   const std::string directory = dir.Path("data");
   ASSERT_TRUE(SaveErrorData(directory, 7, saved.Ran(), saved.outcome));
   EXPECT_EQ(ListDirectory(dir.Path("")).value(), std::vector<std::string>{"data"});
+}
+
+TEST(ErrorData, OfPartsComesTogether) {
+  const testing::TestDirectory dir;
+  const std::string stem = dir.Path("ut_error_data"), together = dir.Path("ut_error_data2026");
+  const auto part = [&](uint64_t index, const std::string& output = "out") {
+    return PartDirectory(stem, dir.Path(output), {index, 2}).value();
+  };
+  EXPECT_NE(part(0), part(0, "other"));
+  for (const uint64_t index : {0U, 1U}) {
+    ASSERT_TRUE(MakeDirectories(part(index)));
+    const std::string name = "Torch.add." + std::to_string(index) + ".json";
+    ASSERT_TRUE(WriteFileAtomically(JoinPath(part(index), name), "x", false));
+    ASSERT_TRUE(WriteFileAtomically(JoinPath(part(index), ".a.pt.17-0.tmp"), "cut", false));
+    ASSERT_TRUE(TakePartFiles(part(index), together));
+  }
+  EXPECT_EQ(ListDirectory(together).value(),
+            (std::vector<std::string>{"Torch.add.0.json", "Torch.add.1.json"}));
+  EXPECT_EQ(ListDirectory(dir.Path("")).value(), std::vector<std::string>{"ut_error_data2026"});
+  EXPECT_EQ(TakePartFiles(part(0), together).error().code(), ErrorCode::kNotFound);
 }
 
 TEST(ErrorData, WhatIsWorthKeeping) {

@@ -312,6 +312,6 @@ def test_what_a_shard_holds(tmp_path, runs):
     head, *ranks, end = map(typed, lines)
     assert (head["format"], head["version"], head["shard"], head["of"]) == ("plumbline shard", 1, 1,
                                                                            4)
-    assert head["words"] == [f"--output={out}", *map(str, runs)]
+    assert head["words"] == [*map(str, runs), f"--output={out}"]
     assert [(rank["step"], rank["target"]["rank"]) for rank in ranks] == [(0, 1), (1, 1)]
     assert end["ranks"] == 2

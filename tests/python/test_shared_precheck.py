@@ -216,10 +216,11 @@ torch.topk = lambda *args: time.sleep(1000)"""
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_part_that_ends_early_is_run_again(tmp_path, dump, number):
-    """Nothing of what it found is believed, kept calls included."""
+    """Nothing of what it found is believed, kept calls included, nor an earlier shard."""
     words = [dump, "-o", "out", "--device_type", "cpu", "--save_error_data"]
     whole = outcome(plumb(tmp_path, "precheck", *words, "--sorted"), tmp_path)
     assert b",error," not in whole[3]["out/accuracy_checking_result_T.csv"]
+    assert part(tmp_path, 0, 2, *words).returncode == 0
     python = broken_python(tmp_path, HANGING)
     with subprocess.Popen([PLUMB, "precheck", *map(str, words), "--shard", "0/2"], cwd=tmp_path,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

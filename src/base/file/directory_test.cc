@@ -7,11 +7,24 @@
 #include <fstream>
 
 #include "base/file/file.h"
+#include "base/file/remove_directory.h"
 #include "base/file/test_directory.h"
 
 namespace plumbline {
 
 namespace {
+
+TEST(RemoveDirectory, GoesNoDeeper) {
+  const testing::TestDirectory root;
+  EXPECT_TRUE(RemoveDirectory(root.Path("none")));
+  ASSERT_TRUE(MakeDirectories(root.Path("a/b")));
+  ASSERT_TRUE(WriteFileAtomically(root.Path("a/b/file"), "x", false));
+  EXPECT_FALSE(RemoveDirectory(root.Path("a")));
+  EXPECT_EQ(KindOf(root.Path("a/b/file")), PathKind::kFile);
+  EXPECT_TRUE(RemoveDirectory(root.Path("a/b")));
+  EXPECT_TRUE(RemoveDirectory(root.Path("a")));
+  EXPECT_EQ(KindOf(root.Path("a")), PathKind::kMissing);
+}
 
 TEST(ListEntries, SaysWhatLinksLeadTo) {
   const testing::TestDirectory root;
