@@ -63,6 +63,54 @@ def _line(error: BaseException) -> str:
     return " ".join(text.split())
 
 
+def is_named_by(path: str) -> bool:
+    """Whether it is a path of a store."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
+
+
+def _store_of(url: str) -> Any:
+    """What reaches its store, of fsspec: the same each time.
+
+    Raises:
+        StoreError: there is no such driver, or it has no settings.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        return url_to_fs(url)[0]
+    except ImportError as error:
+        message = NEEDS_FSSPEC.format(python=sys.executable)
+        raise StoreError(f"{url}: {message} ({_line(error)})", UNSUPPORTED) from None
+    except Exception as error:  # of the driver, about its settings
+        raise StoreError(f"{url}: {_line(error)}") from None
+
+
+def read(path: str) -> bytes:
+    """The bytes of a file or an object.
+
+    Raises:
+        OSError: the file cannot be read.
+        StoreError: the store did not give them.
+    """
+    if not is_named_by(path):
+        return Path(path).read_bytes()
+    store = _store_of(path)
+    got: bytes = _insist(f"{path}: cannot be read",
+                         lambda: store.cat_file(store._strip_protocol(path)))
+    return got
+
+
+def remove(urls: Sequence[str]) -> None:
+    """Removes objects.
+
+    Raises:
+        StoreError: the store did not do it.
+    """
+    for url in urls:
+        store = _store_of(url)
+        _insist(f"{url}: cannot be removed", partial(store.rm_file, store._strip_protocol(url)))
+
+
 class _Patience:
     """How long to go on with a store whose answers do not come."""
 
@@ -266,16 +314,7 @@ class Mirror:
 
     def _store(self, url: str) -> Any:
         self._schemes.add(url.partition("://")[0])
-        try:
-            from fsspec.core import url_to_fs
-
-            return url_to_fs(url)[0]  # the same each time
-        except ImportError as error:
-            text = _line(error)
-            message = NEEDS_FSSPEC.format(python=sys.executable)
-            raise StoreError(f"{url}: {message} ({text})", UNSUPPORTED) from None
-        except Exception as error:  # of the driver, about its settings
-            raise StoreError(f"{url}: {_line(error)}") from None
+        return _store_of(url)
 
     def _list(self, store: Any, url: str, listed: Callable[..., Any]) -> dict[str, Any]:
         try:
