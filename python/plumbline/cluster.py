@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
@@ -111,21 +110,14 @@ def run_part(job: Job, part: Part) -> PartDone:
     found = found or shutil.which("plumb") or ""
     if not found:
         return PartDone(3, "", f"no program plumb on {os.uname().nodename}", b"")
-    libc = ctypes.CDLL(None)
-    parent = os.getpid()
-
-    def follow() -> None:
-        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
     path, is_stored = Path(job.directory, part.result), objects.is_named_by(part.result)
     try:
         if part.result and not is_stored:
             path.unlink(missing_ok=True)  # of an earlier run
         done = subprocess.run([found, *part.words], cwd=job.directory, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="surrogateescape",
-                              preexec_fn=follow, check=False, env=_environment(part.result))
+                              preexec_fn=objects.follower(signal.SIGKILL), check=False,
+                              env=_environment(part.result))
     except OSError as error:  # the directory, on this node
         return PartDone(IO_FAILED, "", f"{os.uname().nodename}: {error}", b"")
     if done.returncode < 0:

@@ -111,6 +111,18 @@ def remove(urls: Sequence[str]) -> None:
         _insist(f"{url}: cannot be removed", partial(store.rm_file, store._strip_protocol(url)))
 
 
+def follower(number: signal.Signals) -> Callable[[], None]:
+    """What a new child calls first, to get this signal when its parent, the caller, ends."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def follow() -> None:
+        libc.prctl(1, number)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return follow
+
+
 class _Patience:
     """How long to go on with a store whose answers do not come."""
 
@@ -521,14 +533,8 @@ class _Answer(socketserver.StreamRequestHandler):
 
 def _run(program: Sequence[str], root: Path) -> int:
     """Runs it with this directory, passing on signals; returns its exit status."""
-    libc, parent = ctypes.CDLL(None), os.getpid()
-
-    def follow() -> None:
-        libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
-    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)}, preexec_fn=follow)
+    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)},
+                             preexec_fn=follower(signal.SIGTERM))
 
     def pass_on(number: int, *_: object) -> None:
         # A terminal sends an interrupt to both.
