@@ -283,7 +283,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "mindspore": ("native recorder", "native comparison", "hooks", "windows", "watch"),
     "comparison": ("native comparison",),
     "viewer": ("native recorder", "comparison"),
-    "cluster": ("comparison",),
+    "cluster": ("comparison", "objects"),
     "objects": (),
     "watch": ("native recorder", "hooks"),
     "watch on pytorch": ("native recorder", "hooks", "pytorch", "watch"),

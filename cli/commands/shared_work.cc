@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/file/file.h"
-#include "base/file/object_store.h"
 #include "python_program.h"
 #include "terminal.h"
 
@@ -42,12 +41,6 @@ Status CheckShare(const ShareArguments& share) {
 }
 
 Error RunOnCluster(const SharedWork& work, const ShareArguments& share) {
-  if (!object_store::NamedBy(work.stem).empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: --engine ray needs an output directory that all machines see "
-                             "(expected one of a file system; inputs may be in a store)",
-                             DirectoryOf(work.stem)));
-  }
   const auto self = OwnProgram();
   if (!self) return self.error();
   std::vector<std::string> call = {work.command, "--program", *self, "--stem", work.stem};

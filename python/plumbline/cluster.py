@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline import objects
 from plumbline.rank_comparison import RanksResult
 
 # A part is compared again on another worker when its worker or node dies; so often, then no more:
@@ -61,7 +61,8 @@ class ProgramKilled(RuntimeError):
 
 @dataclass(frozen=True)
 class Part:
-    """One run of the program, and the file whose bytes are its result; none: what it prints."""
+    """One run of the program, and the file whose bytes are its result; none: what it prints. An
+    object of a store stays there."""
 
     name: str  # "shard 3 of 64"
     words: list[str]
@@ -117,27 +118,31 @@ def run_part(job: Job, part: Part) -> PartDone:
     found = found or shutil.which("plumb") or ""
     if not found:
         return PartDone(3, "", f"no program plumb on {os.uname().nodename}", b"")
-    libc = ctypes.CDLL(None)
-    parent = os.getpid()
-
-    def follow() -> None:
-        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
-    path = Path(job.directory, part.result)
+    path, is_stored = Path(job.directory, part.result), objects.is_named_by(part.result)
     try:
-        if part.result:
+        if part.result and not is_stored:
             path.unlink(missing_ok=True)  # of an earlier run
         done = subprocess.run([found, *part.words], cwd=job.directory, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="surrogateescape",
-                              preexec_fn=follow, check=False)
+                              preexec_fn=objects.follower(signal.SIGKILL), check=False,
+                              env=_environment(part.result))
     except OSError as error:  # the directory, on this node
         return PartDone(IO_FAILED, "", f"{os.uname().nodename}: {error}", b"")
     if done.returncode < 0:
         raise ProgramKilled(f"signal {-done.returncode}")
-    result = path.read_bytes() if part.result and path.is_file() else b""
+    if is_stored:
+        did_store = done.returncode == 0 and f"file: {part.result}" in done.stdout.splitlines()
+        result = part.result.encode() if did_store else b""
+    else:
+        result = path.read_bytes() if part.result and path.is_file() else b""
     return PartDone(done.returncode, done.stdout, done.stderr, result)
+
+
+def _environment(result: str) -> dict[str, str]:
+    """Of a program that leaves, or takes, such a result. What others stored meanwhile is not in a
+    directory that stands for a store, so each program makes one of its own."""
+    dropped = {objects.DIRECTORY} if objects.is_named_by(result) else set()
+    return {name: value for name, value in os.environ.items() if name not in dropped}
 
 
 def check_ray() -> None:
@@ -338,6 +343,8 @@ def _run_all(where: Where, job: Job, parts_for: Callable[[int], list[Part]],
 
 def _keep(directory: str, part: Part, done: PartDone) -> None:
     """Puts the result of a part where this machine finds it, if it is not there."""
+    if objects.is_named_by(part.result):
+        return
     path = Path(directory, part.result)
     if path.is_file() and path.read_bytes() == done.result:
         return
@@ -366,7 +373,9 @@ class Work:
 
 def _remove(paths: Sequence[str], directory: Path | None) -> None:
     """Takes away shards, which nobody asked to see, and the directory if it was made for them."""
-    for path in paths:
+    stored = [path for path in paths if objects.is_named_by(path)]
+    objects.remove(stored)
+    for path in set(paths).difference(stored):
         Path(path).unlink(missing_ok=True)
     if directory:
         with contextlib.suppress(OSError):  # it holds results
@@ -381,7 +390,7 @@ def run(where: Where, program: str, work: Work,
         ClusterError: a part cannot be done at all, or was lost.
     """
     job, home = Job(program, os.getcwd(), work.device), Path(work.stem).parent
-    made = None if home.exists() else home
+    made = None if objects.is_named_by(work.stem) or home.exists() else home
 
     def parts_for(cpus: int) -> list[Part]:
         count = min(work.parts_per_cpu * max(FEWEST_CPUS, cpus), MOST_PARTS)
@@ -397,7 +406,8 @@ def run(where: Where, program: str, work: Work,
         _keep(job.directory, part, done)
 
     shards = [part.result for part in _run_all(where, job, parts_for, told)]
-    done = subprocess.run([program, "merge", *shards], text=True, check=False, **options)
+    done = subprocess.run([program, "merge", *shards], text=True, check=False,
+                          env=_environment(work.stem), **options)
     _remove(shards, made)
     return done
 
@@ -409,7 +419,7 @@ def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str]
 
     Args:
         target, golden, output_dir: as of plumbline.compare_ranks(); every node sees them under
-            these paths.
+            these paths, which may be of an object store.
         options: further words of `plumb compare`, such as "--format=csv". Without a --fail-on
             any difference and anything that was not judged gives an exit_code, as there;
             it is the status of `plumb compare`.
@@ -431,7 +441,7 @@ def compare_ranks(target: str | os.PathLike[str], golden: str | os.PathLike[str]
     lines = [line for line in done.stdout.splitlines() if line.startswith("file: ")]
     if not lines:
         raise ClusterError(done.stderr.strip().removeprefix("plumb merge: "), done.returncode)
-    facts = json.loads(Path(lines[-1].removeprefix("file: ")).read_text())
+    facts = json.loads(objects.read(lines[-1].removeprefix("file: ")))
     told = ("answer", "first_wrong_call", "origins", "ranks", "counts", "complete", "certainty",
             "files")
     return RanksResult(summary=done.stdout, exit_code=done.returncode,
@@ -468,7 +478,7 @@ def main(words: Sequence[str] | None = None) -> int:
             work = Work(chosen.command, chosen.words, chosen.stem, chosen.device,
                         chosen.parts_per_cpu)
             return run(where, program, work).returncode
-    except ClusterError as error:
+    except (ClusterError, objects.StoreError) as error:
         print(f"plumb {chosen.command}: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:

@@ -63,6 +63,66 @@ def _line(error: BaseException) -> str:
     return " ".join(text.split())
 
 
+def is_named_by(path: str) -> bool:
+    """Whether it is a path of a store."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
+
+
+def _store_of(url: str) -> Any:
+    """What reaches its store, of fsspec: the same each time.
+
+    Raises:
+        StoreError: there is no such driver, or it has no settings.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        return url_to_fs(url)[0]
+    except ImportError as error:
+        message = NEEDS_FSSPEC.format(python=sys.executable)
+        raise StoreError(f"{url}: {message} ({_line(error)})", UNSUPPORTED) from None
+    except Exception as error:  # of the driver, about its settings
+        raise StoreError(f"{url}: {_line(error)}") from None
+
+
+def read(path: str) -> bytes:
+    """The bytes of a file or an object.
+
+    Raises:
+        OSError: the file cannot be read.
+        StoreError: the store did not give them.
+    """
+    if not is_named_by(path):
+        return Path(path).read_bytes()
+    store = _store_of(path)
+    got: bytes = _insist(f"{path}: cannot be read",
+                         lambda: store.cat_file(store._strip_protocol(path)))
+    return got
+
+
+def remove(urls: Sequence[str]) -> None:
+    """Removes objects.
+
+    Raises:
+        StoreError: the store did not do it.
+    """
+    for url in urls:
+        store = _store_of(url)
+        _insist(f"{url}: cannot be removed", partial(store.rm_file, store._strip_protocol(url)))
+
+
+def follower(number: signal.Signals) -> Callable[[], None]:
+    """What a new child calls first, to get this signal when its parent, the caller, ends."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def follow() -> None:
+        libc.prctl(1, number)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return follow
+
+
 class _Patience:
     """How long to go on with a store whose answers do not come."""
 
@@ -266,16 +326,7 @@ class Mirror:
 
     def _store(self, url: str) -> Any:
         self._schemes.add(url.partition("://")[0])
-        try:
-            from fsspec.core import url_to_fs
-
-            return url_to_fs(url)[0]  # the same each time
-        except ImportError as error:
-            text = _line(error)
-            message = NEEDS_FSSPEC.format(python=sys.executable)
-            raise StoreError(f"{url}: {message} ({text})", UNSUPPORTED) from None
-        except Exception as error:  # of the driver, about its settings
-            raise StoreError(f"{url}: {_line(error)}") from None
+        return _store_of(url)
 
     def _list(self, store: Any, url: str, listed: Callable[..., Any]) -> dict[str, Any]:
         try:
@@ -482,14 +533,8 @@ class _Answer(socketserver.StreamRequestHandler):
 
 def _run(program: Sequence[str], root: Path) -> int:
     """Runs it with this directory, passing on signals; returns its exit status."""
-    libc, parent = ctypes.CDLL(None), os.getpid()
-
-    def follow() -> None:
-        libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
-    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)}, preexec_fn=follow)
+    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)},
+                             preexec_fn=follower(signal.SIGTERM))
 
     def pass_on(number: int, *_: object) -> None:
         # A terminal sends an interrupt to both.

@@ -16,9 +16,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from object_server import Link, Server, environment, serving
+from object_server import PYTHON, Link, Server, environment, serving
 from rank_dumps import Entry, forward, tensor, write_rank
 from recording import PLUMB, config, run
+from test_cluster import PYTHON as WITH_RAY
 from test_shards import timeless
 
 from plumbline import objects
@@ -256,8 +257,20 @@ def test_shards_are_put_together_in_the_store(server: Server, statistics: Path) 
     merged = plumb(server.url, "merge", f"{where}/parts")
     assert as_stored(merged.stdout, statistics, where) == as_stored(whole.stdout, statistics, where)
     assert merged.returncode == whole.returncode and not merged.stderr
-    refused = plumb(server.url, *words, "-o", f"{where}/ray", "--engine", "ray")
-    assert refused.returncode == 2 and "expected one of a file system" in refused.stderr
+
+
+def test_a_cluster_stores_its_results(server: Server, statistics: Path) -> None:
+    """Ray lives in an environment of its own, where the store's driver is added."""
+    where = "s3://runs/statistics"
+    words = ["compare", f"{where}/wrong/step0", f"{where}/good/step0", "--format", "csv"]
+    whole = plumb(server.url, *words, "-o", f"{where}/one")
+    drivers = next((PYTHON.parents[1] / "lib").glob("python3*")) / "site-packages"
+    done = plumb(server.url, *words, "-o", f"{where}/ray", "--engine", "ray", "--threads", "2",
+                 PLUMBLINE_PYTHON=str(WITH_RAY), PYTHONPATH=str(drivers))
+    assert done.returncode == whole.returncode == 0 and not done.stderr, done
+    assert as_stored(done.stdout, statistics, where) == as_stored(whole.stdout, statistics, where)
+    one, ray = (server.names("runs", f"statistics/{side}/compare_") for side in ("one", "ray"))
+    assert len(one) == len(ray) == 3 and not any("shard" in name for name in ray), ray
 
 
 def test_a_stopped_command_leaves_nothing(link: Link, tensors: Path, tmp_path: Path) -> None:

@@ -83,9 +83,10 @@ export class Session {
     return place && place.golden_root >= 0 && id >= place.golden_root ? "golden" : "target";
   }
 
-  // Shows another rank or step, or the same with other filters; what was open is opened again.
+  // Shows another rank or step, or the same with other filters; what is open and chosen by the time
+  // that it comes stays so.
   async show(place: number, filter: TreeFilter): Promise<void> {
-    const opened = place === this.place ? this.#openRows() : { target: [], golden: [] };
+    const isSame = place === this.place;
     this.place = place;
     this.filter = filter;
     const info = this.placeInfo();
@@ -94,9 +95,19 @@ export class Session {
       this.#rootTree(info?.golden_root ?? -1),
     ]);
     if (place !== this.place || filter !== this.filter) return;
+    const opened = isSame ? this.#openRows() : { target: [], golden: [] };
     this.trees = { target, golden };
     await Promise.all([target?.openAll(opened.target), golden?.openAll(opened.golden)]);
+    if (isSame) await this.#revealChosen();
     this.changed();
+  }
+
+  // What was found in trees that others have replaced meanwhile is not open in these.
+  async #revealChosen(): Promise<void> {
+    for (const row of [this.selected, this.partner]) {
+      const tree = row && this.tree(this.sideOf(row.id));
+      if (row && tree && !tree.isVisible(row.id)) await this.#revealId(tree, row.id);
+    }
   }
 
   #openRows(): Record<Side, readonly NodeRow[]> {
@@ -158,6 +169,7 @@ export class Session {
     const found = await partner;
     if (ticket !== this.#ticket) return;
     this.partner = found;
+    await this.#revealChosen();
     this.changed();
     const said = await details;
     if (ticket !== this.#ticket) return;
