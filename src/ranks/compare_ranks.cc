@@ -186,15 +186,22 @@ class RankWork {
   // something new.
   std::vector<size_t> RanksThatLearn() {
     using Sender = std::pair<size_t, double>;  // rank, explained error
-    std::unordered_map<compare::ContentPair, std::vector<Sender>, compare::ContentPairHash> senders;
+    std::unordered_map<compare::ContentId, std::vector<Sender>, compare::ContentIdHash> senders;
     std::vector<size_t> learned;
     for (size_t begin = 0, end = 0; begin < report_.ranks.size(); begin = end) {
       senders.clear();
       const auto step = report_.ranks[begin].pair.step;
       for (; end < report_.ranks.size() && report_.ranks[end].pair.step == step; ++end) {
         if (!report_.ranks[end].outcome) continue;
-        for (const compare::SentValue& sent : report_.ranks[end].outcome->sent) {
-          senders[sent.contents].emplace_back(end, sent.explained);
+        for (const compare::ContentId& wrong : report_.ranks[end].outcome->wrong_arrivals) {
+          senders.try_emplace(wrong);
+        }
+      }
+      for (size_t rank = begin; rank < end && !senders.empty(); ++rank) {
+        if (!report_.ranks[rank].outcome) continue;
+        for (const compare::SentValue& sent : report_.ranks[rank].outcome->sent) {
+          const auto wanted = senders.find(sent.contents);
+          if (wanted != senders.end()) wanted->second.emplace_back(rank, sent.explained);
         }
       }
       for (size_t rank = begin; rank < end; ++rank) {
@@ -208,7 +215,7 @@ class RankWork {
   bool Learns(size_t rank, const Senders& senders) {
     bool any = false;
     if (!report_.ranks[rank].outcome) return any;
-    for (const compare::ContentPair& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
+    for (const compare::ContentId& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
       const auto found = senders.find(wrong);
       if (found == senders.end()) continue;
       for (const auto& [sender, explained] : found->second) {

@@ -310,7 +310,7 @@ def test_what_a_shard_holds(tmp_path, runs):
     shards(out, 4, *runs)
     lines = (out / "compare_ranks_1_of_4.shard").read_text().splitlines()
     head, *ranks, end = map(typed, lines)
-    assert (head["format"], head["version"], head["shard"], head["of"]) == ("plumbline shard", 1, 1,
+    assert (head["format"], head["version"], head["shard"], head["of"]) == ("plumbline shard", 2, 1,
                                                                            4)
     assert head["words"] == [f"--output={out}", *map(str, runs)]
     assert [(rank["step"], rank["target"]["rank"]) for rank in ranks] == [(0, 1), (1, 1)]
