@@ -21,6 +21,7 @@
 #include "load/rank_directories.h"
 #include "ranks/diff_analyze.h"
 #include "ranks/rank_store.h"
+#include "ranks/ranks_database.h"
 #include "record/run_files.h"
 #include "report/html_report.h"
 #include "report/result_names.h"
@@ -429,7 +430,7 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   return {};
 }
 
-// compare_ranks_<time>.json, and the page over all ranks where one is asked for.
+// compare_ranks_<time>.json, and the page and the database over all ranks where they are asked for.
 Status WriteSummary(const CompareOptions& options, RanksReport& report) {
   const report::FreeName name = PathOfTime(options, "compare_ranks");
   const std::string& path = name.text;
@@ -438,14 +439,19 @@ Status WriteSummary(const CompareOptions& options, RanksReport& report) {
     if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
   }
   constexpr std::string_view kExtension = ".json";
-  const std::string page_path = path.substr(0, path.size() - kExtension.size()) + ".html";
+  const std::string stem = path.substr(0, path.size() - kExtension.size());
+  const std::string page_path = stem + ".html", database_path = stem + ".db";
+  const bool has_database =
+      std::ranges::find(options.formats, ReportFormat::kSqlite) != options.formats.end();
   if (!page.parts.empty()) report.files.push_back(page_path);
+  if (has_database) report.files.push_back(database_path);
   report.files.push_back(path);
   PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
   if (!page.parts.empty()) {
     page.text = RanksSummaryText(report);
     PL_TRY(report::WriteHtmlOverview(page, page_path));
   }
+  if (has_database) PL_TRY(WriteRanksDatabase(report, page.json, database_path));
   return WriteFileAtomically(path, page.json, false);
 }
 

@@ -80,7 +80,7 @@ def two_steps(directory: Path, fault: int | None = None) -> Path:
     return directory
 
 
-WORDS = ["--format", "csv,json,html", "-da", "--check_collectives", "--fail-on", "wrong"]
+WORDS = ["--format", "csv,json,html,sqlite", "-da", "--check_collectives", "--fail-on", "wrong"]
 
 
 @pytest.fixture
