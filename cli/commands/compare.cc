@@ -442,7 +442,8 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--format", arguments.formats,
-                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
+                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif; of several "
+                  "ranks html and sqlite have one file of them all")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a path
       ->capture_default_str();

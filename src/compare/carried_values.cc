@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -14,17 +16,29 @@
 #include "load/rank_scan.h"
 #include "measure/compared_row.h"
 #include "record/run_files.h"
+#include "verdict/contents.h"
 
 namespace plumbline::compare {
 
 namespace {
 
 // What does not tell where it comes from (zeros, one number) arrives from anywhere.
-std::optional<ContentPair> ContentsOf(const ComparedRow& row) {
+std::optional<ContentId> ContentsOf(const ComparedRow& row) {
   if (!row.target || !row.golden || !verdict::IsTelling(*row.target)) return std::nullopt;
   const auto target = verdict::KeyOf(*row.target), golden = verdict::KeyOf(*row.golden);
   if (!target || !golden) return std::nullopt;
-  return ContentPair{*target, *golden};
+  std::string bytes;
+  for (const auto& key : {*target, *golden}) {
+    const auto digest = static_cast<std::string_view>(key.digest);
+    const auto add = [&](const auto& number) {
+      bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+    };
+    add(static_cast<uint64_t>(digest.size()));
+    bytes += digest;
+    for (const uint64_t statistic : key.statistics) add(statistic);
+    add(key.element_count);
+  }
+  return Xxh3Of(std::as_bytes(std::span(bytes)));
 }
 
 // Calls `visit(row, contents)` for the tensors of paired communication calls.
@@ -43,8 +57,8 @@ void VisitCommunication(const Comparison& comparison, const Visit& visit) {
 std::vector<SentValue> SentWithinNoise(const Comparison& comparison) {
   std::vector<SentValue> sent;
   // What came from another rank and goes on is known from where it was made only.
-  std::unordered_set<ContentPair, ContentPairHash> known;
-  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentPair& contents) {
+  std::unordered_set<ContentId, ContentIdHash> known;
+  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentId& contents) {
     if (!known.insert(contents).second || !measure::IsInput(row)) return;
     if (row.verdict != Verdict::kWithinNoise || !std::isfinite(row.expected)) return;
     sent.push_back({contents, row.expected});
@@ -52,10 +66,10 @@ std::vector<SentValue> SentWithinNoise(const Comparison& comparison) {
   return sent;
 }
 
-std::vector<ContentPair> WrongArrivals(const Comparison& comparison) {
-  std::vector<ContentPair> wrong;
-  std::unordered_set<ContentPair, ContentPairHash> known;
-  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentPair& contents) {
+std::vector<ContentId> WrongArrivals(const Comparison& comparison) {
+  std::vector<ContentId> wrong;
+  std::unordered_set<ContentId, ContentIdHash> known;
+  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentId& contents) {
     const bool is_wrong = !measure::IsInput(row) && measure::IsBad(row.verdict);
     if (is_wrong && known.insert(contents).second) wrong.push_back(contents);
   });
@@ -65,7 +79,7 @@ std::vector<ContentPair> WrongArrivals(const Comparison& comparison) {
 void AddExplainedBySenders(const Comparison& comparison, const SentValues& sent,
                            std::vector<double>& explained) {
   explained.resize(comparison.rows.size(), 0);
-  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentPair& contents) {
+  VisitCommunication(comparison, [&](const ComparedRow& row, const ContentId& contents) {
     const auto found = sent.find(contents);
     if (found == sent.end() || measure::IsInput(row)) return;
     double& own = explained[static_cast<size_t>(&row - comparison.rows.data())];

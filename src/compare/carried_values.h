@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory/digest.h"
 #include "load/rank_directories.h"
 #include "plumbline/compare.h"
 #include "verdict/cause_candidates.h"
-#include "verdict/contents.h"
 #include "verdict/optimizer_steps.h"
 
 namespace plumbline::compare {
@@ -23,34 +23,28 @@ namespace plumbline::compare {
 // What ranks send each other: a value that differs by rounding where it was made differs by no more
 // where it arrives.
 
-// The contents of one tensor on both sides.
-struct ContentPair {
-  verdict::ContentKey target, golden;
-  friend bool operator==(const ContentPair&, const ContentPair&) = default;
-};
+// The contents of one tensor on both sides: a digest of all that is known of them.
+using ContentId = Digest128;
 
-struct ContentPairHash {
-  size_t operator()(const ContentPair& pair) const {
-    const verdict::ContentKeyHash hash;
-    return hash(pair.target) * size_t{0x9E3779B97F4A7C15} ^ hash(pair.golden);
-  }
+struct ContentIdHash {
+  size_t operator()(const ContentId& id) const { return static_cast<size_t>(id.low); }
 };
 
 // A value that a rank gave to a communication call and that is within noise there.
 struct SentValue {
-  ContentPair contents;
+  ContentId contents;
   double explained = 0;  // relative error that is explained where it was sent
 };
 
 // Contents that differ, and what explains them on the rank that sent them.
-using SentValues = std::unordered_map<ContentPair, double, ContentPairHash>;
+using SentValues = std::unordered_map<ContentId, double, ContentIdHash>;
 
 // The inputs of the communication calls of one rank that differ within noise, but for what such a
 // call brought before. Requires: verdicts.
 std::vector<SentValue> SentWithinNoise(const Comparison& comparison);
 
 // What communication calls of one rank bring and is wrong. Requires: verdicts.
-std::vector<ContentPair> WrongArrivals(const Comparison& comparison);
+std::vector<ContentId> WrongArrivals(const Comparison& comparison);
 
 // Raises `explained` (per row, a relative error; empty: 0 throughout) of the tensors that
 // communication calls bring and whose contents, target's and golden's, are a pair that another rank

@@ -672,9 +672,9 @@ std::optional<std::string_view> CommunicationApi(std::string_view call_name) {
   return api;
 }
 
-std::string_view GroupName(const RankScan& scan, const CommCall& call) {
-  if (call.group < 0) return kDefaultGroupName;
-  return scan.groups[static_cast<size_t>(call.group)].name;
+std::string_view GroupName(std::span<const CommGroup> groups, int group) {
+  if (group < 0) return kDefaultGroupName;
+  return groups[static_cast<size_t>(group)].name;
 }
 
 bool IsCallOfOthers(const Call& call) { return Arguments(call).IsOfOthers(); }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -161,8 +162,8 @@ bool IsCallOfOthers(const Call& call);
 // Ranks given relative to a group are translated where the group's ranks are known.
 CommCall ReadCommCall(const Call& call, std::string_view api, std::vector<CommGroup>& groups);
 
-// The name of the group of a call in `scan`; empty where it was not recorded.
-std::string_view GroupName(const RankScan& scan, const CommCall& call);
+// The name of a group, by its index in `groups` (-1: all ranks); empty where it was not recorded.
+std::string_view GroupName(std::span<const CommGroup> groups, int group);
 
 }  // namespace plumbline
 

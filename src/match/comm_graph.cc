@@ -4,340 +4,440 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <queue>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 namespace plumbline {
 namespace {
 
-constexpr size_t kNoUnit = SIZE_MAX;
-
 // Numbers for texts, in order of first use.
 class Interner {
  public:
-  size_t Number(const std::string& text) {
-    return numbers_.try_emplace(text, numbers_.size()).first->second;
+  // The number, and whether it is new.
+  std::pair<uint32_t, bool> Number(const std::string& text) {
+    const auto [at, is_new] = numbers_.try_emplace(text, static_cast<uint32_t>(numbers_.size()));
+    return {at->second, is_new};
   }
 
  private:
-  std::unordered_map<std::string, size_t> numbers_;
+  std::unordered_map<std::string, uint32_t> numbers_;
 };
 
-// One call's part in one collective or message.
-struct Part {
-  size_t key = 0;      // what must agree
-  uint64_t count = 0;  // n-th with this key on this rank
-  bool receives = false;
-  CommNode node;
-  size_t transfer = 0;  // of CommCall::transfers
-};
-
-bool SameLink(const Part& a, const Part& b) { return a.key == b.key && a.count == b.count; }
-
-// Finds the parts of all calls that belong together.
-class Pairing {
+// Counts what has one key on one rank. Ranks come one after the other.
+class PartCounter {
  public:
-  explicit Pairing(std::span<const RankScan> scans) : scans_(scans) {
-    for (const RankScan& scan : scans) {
-      if (scan.directory.rank) all_.push_back(*scan.directory.rank);
+  explicit PartCounter(size_t keys) : counts_(keys, 0), ranks_(keys, SIZE_MAX) {}
+  uint32_t Next(uint32_t key, size_t rank) {
+    if (ranks_[key] != rank) counts_[key] = 0;
+    ranks_[key] = rank;
+    return counts_[key]++;
+  }
+
+ private:
+  std::vector<uint32_t> counts_;
+  std::vector<size_t> ranks_;
+};
+
+// Where lists of `sizes` elements begin in one list of them all, and its end.
+std::vector<uint32_t> BeginsOf(const std::vector<uint32_t>& sizes) {
+  std::vector<uint32_t> begins(sizes.size() + 1, 0);
+  for (size_t i = 0; i < sizes.size(); ++i) begins[i + 1] = begins[i] + sizes[i];
+  return begins;
+}
+
+}  // namespace
+
+// One call's part in one collective or message; no key: in none that is known.
+struct CommOrder::Part {
+  size_t rank = 0;
+  uint32_t call = 0;
+  size_t kind = 0;
+  bool is_message = false;
+  uint32_t key = kNone;
+  uint32_t count = 0;     // n-th with this key on this rank
+  uint32_t transfer = 0;  // of Kind::transfers
+};
+
+// Finds what calls must have in common to belong together.
+class CommOrder::KeyFinder {
+ public:
+  explicit KeyFinder(CommOrder& order) : order_(order) {
+    for (const CommSide& side : order.sides_) {
+      if (side.rank) all_.push_back(*side.rank);
     }
     everyone_ = fmt::format("{}", fmt::join(all_, ","));
-    for (const RankScan& scan : scans) {
-      std::vector<std::string>& texts = rank_sets_.emplace_back();
-      for (const CommGroup& group : scan.groups) texts.push_back(RankSetText(group));
-    }
   }
 
-  std::vector<Part> Messages() {
-    std::vector<Part> parts;
-    ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
-      for (size_t i = 0; i < call.transfers.size(); ++i) {
-        const PeerTransfer& transfer = call.transfers[i];
-        if (!scan.directory.rank || !transfer.peer) continue;
-        const bool receives = transfer.direction == Transfer::kReceive;
-        const int64_t self = *scan.directory.rank;
-        const std::string key =
-            fmt::format("{} {} {} {}", receives ? *transfer.peer : self,
-                        receives ? self : *transfer.peer, transfer.tag, transfer.is_object);
-        // Both ends count on their own: a rank may send to itself.
-        parts.push_back(Numbered(keys_.Number(key), receives, node));
-        parts.back().transfer = i;
+  void Find() {
+    ForEachKind([&](size_t rank, const CommTrace::Kind& kind, KindKeys& /*keys*/) {
+      const CommSide& side = order_.sides_[rank];
+      if (!side.rank || kind.IsMessage()) return;
+      Told& told = told_[CollectiveKey(kind)];
+      told.ids = told.ids && kind.group >= 0 && !GroupOf(side, kind).id.empty();
+      told.names = told.names && !GroupName(side.groups, kind.group).empty();
+    });
+    ForEachKind([&](size_t rank, const CommTrace::Kind& kind, KindKeys& keys) {
+      const CommSide& side = order_.sides_[rank];
+      keys.transfers.assign(kind.transfers.size(), kNone);
+      if (!side.rank) return;
+      if (kind.IsMessage()) {
+        AddTransfers(*side.rank, kind, keys);
+      } else {
+        AddCollective(side, kind, keys);
       }
     });
-    return parts;
-  }
-
-  std::vector<Part> Collectives() {
-    // By API and ranks: every call has a group_id, or a name of its group.
-    std::unordered_map<std::string, Told> told_of;
-    ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
-      if (!scan.directory.rank || IsMessage(call)) return;
-      Told& told = told_of[CollectiveKey(node, call)];
-      told.ids = told.ids && call.group >= 0 && !GroupOf(scan, call).id.empty();
-      told.names = told.names && !GroupName(scan, call).empty();
-    });
-    std::vector<Part> parts;
-    ForEachCall([&](const CommNode& node, const RankScan& scan, const CommCall& call) {
-      if (!scan.directory.rank || IsMessage(call)) return;
-      std::string key = CollectiveKey(node, call);
-      const Told& told = told_of[key];
-      if (told.names) {
-        key += fmt::format(" {}", GroupName(scan, call));
-      } else if (told.ids) {
-        key += " " + GroupOf(scan, call).id;
-      }
-      parts.push_back(Numbered(keys_.Number(key), false, node));
-    });
-    return parts;
-  }
-
-  static bool IsMessage(const CommCall& call) { return !call.transfers.empty() || !call.waits; }
-
-  // How many ranks take part in a collective call.
-  [[nodiscard]] size_t MembersOf(const CommNode& node) const {
-    const RankScan& scan = scans_[node.rank];
-    const CommCall& call = scan.calls[node.call];
-    if (call.group < 0 || GroupOf(scan, call).ranks.empty()) return all_.size();
-    return GroupOf(scan, call).ranks.size();
   }
 
  private:
+  // By API and ranks: every call has a group_id, or a name of its group.
   struct Told {
     bool ids = true, names = true;
   };
 
-  template <class F>
-  void ForEachCall(const F& f) {
-    for (size_t rank = 0; rank < scans_.size(); ++rank) {
-      for (size_t call = 0; call < scans_[rank].calls.size(); ++call) {
-        f(CommNode{rank, call}, scans_[rank], scans_[rank].calls[call]);
-      }
+  template <typename Visit>
+  void ForEachKind(const Visit& visit) {
+    order_.kinds_.resize(order_.sides_.size());
+    for (size_t rank = 0; rank < order_.sides_.size(); ++rank) {
+      const CommSide& side = order_.sides_[rank];
+      const std::vector<CommTrace::Kind>& kinds = side.calls->kinds();
+      order_.kinds_[rank].resize(kinds.size());
+      rank_sets_.clear();
+      for (const CommGroup& group : side.groups) rank_sets_.push_back(RankSetText(group));
+      for (size_t i = 0; i < kinds.size(); ++i) visit(rank, kinds[i], order_.kinds_[rank][i]);
     }
   }
 
-  static const CommGroup& GroupOf(const RankScan& scan, const CommCall& call) {
-    return scan.groups[static_cast<size_t>(call.group)];
+  void AddTransfers(int64_t self, const CommTrace::Kind& kind, KindKeys& keys) {
+    for (size_t i = 0; i < kind.transfers.size(); ++i) {
+      const PeerTransfer& transfer = kind.transfers[i];
+      if (!transfer.peer) continue;
+      const bool receives = transfer.direction == Transfer::kReceive;
+      const auto [number, is_new] = messages_.Number(
+          fmt::format("{} {} {} {}", receives ? *transfer.peer : self,
+                      receives ? self : *transfer.peer, transfer.tag, transfer.is_object));
+      if (is_new) order_.message_keys_.emplace_back();
+      keys.transfers[i] = number;
+    }
+  }
+
+  void AddCollective(const CommSide& side, const CommTrace::Kind& kind, KindKeys& keys) {
+    std::string text = CollectiveKey(kind);
+    const Told& told = told_[text];
+    if (told.names) {
+      text += fmt::format(" {}", GroupName(side.groups, kind.group));
+    } else if (told.ids) {
+      text += " " + GroupOf(side, kind).id;
+    }
+    const auto [number, is_new] = collectives_.Number(text);
+    if (is_new) {
+      order_.collectives_.push_back({.members = MembersOf(side, kind), .api = kind.api});
+    }
+    keys.collective = number;
+    // Who puts values into it and who gets them.
+    const bool is_root = kind.root && kind.root == side.rank;
+    const bool from_root = kind.api.starts_with("broadcast") || kind.api.starts_with("scatter");
+    keys.gives = !kind.root || !from_root || is_root;
+    keys.takes = !kind.root || from_root || is_root;
+  }
+
+  // How many ranks take part in a collective call.
+  [[nodiscard]] uint32_t MembersOf(const CommSide& side, const CommTrace::Kind& kind) const {
+    const bool is_everyone = kind.group < 0 || GroupOf(side, kind).ranks.empty();
+    return static_cast<uint32_t>(is_everyone ? all_.size() : GroupOf(side, kind).ranks.size());
+  }
+  static const CommGroup& GroupOf(const CommSide& side, const CommTrace::Kind& kind) {
+    return side.groups[static_cast<size_t>(kind.group)];
   }
   [[nodiscard]] std::string RankSetText(const CommGroup& group) const {
     if (!group.ranks.empty()) return fmt::format("{}", fmt::join(group.ranks, ","));
     return everyone_;
   }
-  [[nodiscard]] std::string CollectiveKey(const CommNode& node, const CommCall& call) const {
-    const std::string& ranks =
-        call.group < 0 ? everyone_ : rank_sets_[node.rank][static_cast<size_t>(call.group)];
-    return call.api + " " + ranks;
-  }
-  Part Numbered(size_t key, bool receives, const CommNode& node) {
-    const uint64_t count = counts_[{key, node.rank, receives}]++;
-    return {.key = key, .count = count, .receives = receives, .node = node};
+  [[nodiscard]] std::string CollectiveKey(const CommTrace::Kind& kind) const {
+    return kind.api + " " +
+           (kind.group < 0 ? everyone_ : rank_sets_[static_cast<size_t>(kind.group)]);
   }
 
-  std::span<const RankScan> scans_;
+  CommOrder& order_;
   std::vector<int64_t> all_;  // ranks with a number, ascending
   std::string everyone_;
-  std::vector<std::vector<std::string>> rank_sets_;  // by scan and group
-  Interner keys_;
-  std::map<std::tuple<size_t, size_t, bool>, uint64_t> counts_;
+  std::vector<std::string> rank_sets_;  // of the groups of the rank that is looked at
+  std::unordered_map<std::string, Told> told_;
+  Interner collectives_, messages_;
 };
 
-const CommCall& CallOf(std::span<const RankScan> scans, const CommNode& node) {
-  return scans[node.rank].calls[node.call];
+CommOrder::CommOrder(std::vector<CommSide> sides) : sides_(std::move(sides)) {
+  std::vector<uint32_t> sizes;
+  for (const CommSide& side : sides_) sizes.push_back(static_cast<uint32_t>(side.calls->size()));
+  first_ = BeginsOf(sizes);
+  KeyFinder(*this).Find();
+  Count();
+  PlaceParts();
+  CountUnpaired();
 }
 
-// Who puts values into a collective call and who gets them.
-void AddMember(std::span<const RankScan> scans, const CommNode& node, CommLink& link) {
-  const CommCall& call = CallOf(scans, node);
-  const bool is_root = call.root && call.root == scans[node.rank].directory.rank;
-  const bool from_root = call.api.starts_with("broadcast") || call.api.starts_with("scatter");
-  if (!call.root || !from_root || is_root) link.from.push_back(node);
-  if (!call.root || from_root || is_root) link.to.push_back(node);
+// Of a call without any part, `visit` sees one without key.
+template <typename Visit>
+void CommOrder::ForEachPart(const Visit& visit) const {
+  // Both ends of messages count on their own: a rank may send to itself.
+  PartCounter collectives(collectives_.size()), sends(message_keys_.size()),
+      receives(message_keys_.size());
+  for (size_t rank = 0; rank < sides_.size(); ++rank) {
+    Part part{.rank = rank, .call = first_[rank]};
+    sides_[rank].calls->ForEach([&](const CommTrace::Record& record) {
+      const CommTrace::Kind& kind = sides_[rank].calls->kinds()[record.kind];
+      const KindKeys& keys = kinds_[rank][record.kind];
+      part.kind = record.kind;
+      part.is_message = kind.IsMessage();
+      part.key = keys.collective;
+      part.transfer = 0;
+      if (part.key != kNone) part.count = collectives.Next(part.key, rank);
+      if (keys.transfers.empty()) visit(part);
+      for (; part.transfer < keys.transfers.size(); ++part.transfer) {
+        part.key = keys.transfers[part.transfer];
+        const bool is_send = kind.transfers[part.transfer].direction == Transfer::kSend;
+        if (part.key != kNone) part.count = (is_send ? sends : receives).Next(part.key, rank);
+        visit(part);
+      }
+      ++part.call;
+    });
+  }
 }
 
-class GraphBuilder {
- public:
-  explicit GraphBuilder(std::span<const RankScan> scans) : scans_(scans), pairing_(scans) {
-    for (const RankScan& scan : scans) {
-      graph_.layers.emplace_back(scan.calls.size(), 0);
-      units_.emplace_back(scan.calls.size(), kNoUnit);
-      paired_.emplace_back(scan.calls.size(), 0);
+void CommOrder::Count() {
+  ForEachPart([&](const Part& part) {
+    if (part.key == kNone) return;
+    Key& key = part.is_message ? message_keys_[part.key] : collectives_[part.key];
+    key.count = std::max(key.count, part.count + 1);
+  });
+  for (std::vector<Key>* const keys : {&collectives_, &message_keys_}) {
+    uint32_t begin = 0;
+    for (Key& key : *keys) {
+      key.begin = begin;
+      begin += key.count;
     }
   }
+}
 
-  CommGraph Build() {
-    AddCollectives();
-    AddMessages();
-    CountUnpaired();
-    AddSingleUnits();
-    OrderUnits();
-    RaiseReceivers();
-    return std::move(graph_);
-  }
+void CommOrder::PlaceParts() {
+  parts_.assign(collectives_.empty() ? 0 : collectives_.back().begin + collectives_.back().count,
+                0);
+  messages_.resize(message_keys_.empty() ? 0
+                                         : message_keys_.back().begin + message_keys_.back().count);
+  ForEachPart([&](const Part& part) {
+    if (part.key == kNone) return;
+    if (!part.is_message) {
+      ++parts_[collectives_[part.key].begin + part.count];
+      return;
+    }
+    const CommTrace::Kind& kind = sides_[part.rank].calls->kinds()[part.kind];
+    Message& message = messages_[message_keys_[part.key].begin + part.count];
+    if (message.parts < 3) ++message.parts;
+    if (kind.transfers[part.transfer].direction == Transfer::kSend) {
+      message.from = part.call;
+      message.from_transfer = part.transfer;
+      message.sender_kind = static_cast<uint32_t>(part.kind);
+    } else {
+      message.to = part.call;
+      message.to_transfer = part.transfer;
+      message.waits = kind.waits;
+    }
+  });
+}
 
- private:
-  template <class F>
-  static void ForEachLink(std::vector<Part> parts, const F& f) {
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-      return std::tie(a.key, a.count, a.receives, a.node) <
-             std::tie(b.key, b.count, b.receives, b.node);
-    });
-    for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
-      while (end < parts.size() && SameLink(parts[begin], parts[end])) ++end;
-      f(std::span<const Part>(parts).subspan(begin, end - begin));
+void CommOrder::CountUnpaired() {
+  size_t paired = 0;  // transfers of the call so far
+  ForEachPart([&](const Part& part) {
+    const size_t transfers = sides_[part.rank].calls->kinds()[part.kind].transfers.size();
+    if (part.transfer == 0) paired = 0;
+    if (part.key != kNone && part.is_message) {
+      paired += messages_[message_keys_[part.key].begin + part.count].paired() ? 1 : 0;
+    } else if (part.key != kNone) {
+      const Key& key = collectives_[part.key];
+      paired += parts_[key.begin + part.count] >= key.members ? 1 : 0;
+    }
+    const size_t needed = std::max<size_t>(transfers, 1);
+    if (part.transfer + 1 < needed || paired >= needed) return;
+    if (unpaired_++ == 0) first_unpaired_ = {part.rank, part.call - first_[part.rank]};
+  });
+}
+
+CommNode CommOrder::NodeOf(uint32_t call) const {
+  const auto after = std::upper_bound(first_.begin(), first_.end(), call);
+  const auto rank = static_cast<size_t>(after - first_.begin()) - 1;
+  return {rank, call - first_[rank]};
+}
+
+void CommOrder::Order() {
+  FindMembers();
+  FindEdges();
+  OrderUnits();
+  SetLayers();
+}
+
+void CommOrder::FindMembers() {
+  auto units = static_cast<uint32_t>(parts_.size());
+  unit_of_.assign(first_.back(), kNone);
+  gives_.assign(first_.back(), false);
+  takes_.assign(first_.back(), false);
+  ForEachPart([&](const Part& part) {
+    if (part.transfer > 0) return;
+    const KindKeys& keys = kinds_[part.rank][part.kind];
+    gives_[part.call] = keys.gives;
+    takes_[part.call] = keys.takes;
+    const bool is_alone = part.is_message || part.key == kNone;
+    unit_of_[part.call] = is_alone ? units++ : collectives_[part.key].begin + part.count;
+  });
+  std::vector<uint32_t> sizes(units, 0);
+  for (const uint32_t unit : unit_of_) ++sizes[unit];
+  member_begin_ = BeginsOf(sizes);
+  members_.resize(unit_of_.size());
+  std::vector<uint32_t>& next = sizes;
+  std::copy(member_begin_.begin(), member_begin_.end() - 1, next.begin());
+  for (uint32_t call = 0; call < unit_of_.size(); ++call) members_[next[unit_of_[call]]++] = call;
+}
+
+// A receive that waits cannot end before its message was sent.
+void CommOrder::FindEdges() {
+  const auto for_each_edge = [&](const auto& visit) {
+    for (const Message& message : messages_) {
+      if (!message.paired() || !message.waits) continue;
+      const uint32_t from = unit_of_[message.from], to = unit_of_[message.to];
+      if (from != to) visit(from, to);
+    }
+  };
+  const size_t units = member_begin_.size() - 1;
+  waits_for_.assign(units, 0);
+  std::vector<uint32_t> sizes(units, 0);
+  for_each_edge([&](uint32_t from, uint32_t to) {
+    ++sizes[from];
+    ++waits_for_[to];
+  });
+  receiver_begin_ = BeginsOf(sizes);
+  receivers_.resize(receiver_begin_.back());
+  std::copy(receiver_begin_.begin(), receiver_begin_.end() - 1, sizes.begin());
+  for_each_edge([&](uint32_t from, uint32_t to) { receivers_[sizes[from]++] = to; });
+}
+
+// Units by their earliest call: its position on its rank, then the rank.
+template <typename Visit>
+void CommOrder::ForEachByPosition(const Visit& visit) const {
+  std::vector<size_t> ranks;  // that have so many calls
+  for (size_t rank = 0; rank < sides_.size(); ++rank) ranks.push_back(rank);
+  for (uint32_t position = 0; !ranks.empty(); ++position) {
+    std::erase_if(ranks, [&](size_t rank) { return first_[rank] + position >= first_[rank + 1]; });
+    for (const size_t rank : ranks) {
+      const uint32_t call = first_[rank] + position;
+      const uint32_t unit = unit_of_[call];
+      if (members_[member_begin_[unit]] == call) visit(unit);
     }
   }
+}
 
-  void AddCollectives() {
-    ForEachLink(pairing_.Collectives(), [&](std::span<const Part> parts) {
-      CommLink link{.api = CallOf(scans_, parts[0].node).api, .from = {}, .to = {}};
-      const size_t unit = NewUnit();
-      const bool complete = parts.size() >= pairing_.MembersOf(parts[0].node);
-      for (const Part& part : parts) {
-        AddMember(scans_, part.node, link);
-        units_[part.node.rank][part.node.call] = unit;
-        if (complete) paired_[part.node.rank][part.node.call] = 1;
-      }
-      graph_.links.push_back(std::move(link));
-    });
+// Longest path from the start; where the recorded order is a circle, the earliest call goes first.
+void CommOrder::OrderUnits() {
+  const size_t units = member_begin_.size() - 1;
+  for (uint32_t call = 0; call < unit_of_.size(); ++call) ++waits_for_[unit_of_[call]];
+  for (size_t rank = 0; rank < sides_.size(); ++rank) {
+    if (first_[rank] < first_[rank + 1]) --waits_for_[unit_of_[first_[rank]]];
   }
-
-  void AddMessages() {
-    ForEachLink(pairing_.Messages(), [&](std::span<const Part> parts) {
-      if (parts.size() != 2 || parts[0].receives || !parts[1].receives) return;
-      const CommNode sender = parts[0].node, receiver = parts[1].node;
-      graph_.links.push_back({.api = CallOf(scans_, sender).api,
-                              .from = {sender},
-                              .to = {receiver},
-                              .is_message = true,
-                              .from_transfer = parts[0].transfer,
-                              .to_transfer = parts[1].transfer});
-      ++paired_[sender.rank][sender.call];
-      ++paired_[receiver.rank][receiver.call];
-    });
-  }
-
-  void CountUnpaired() {
-    for (size_t rank = 0; rank < scans_.size(); ++rank) {
-      for (size_t call = 0; call < scans_[rank].calls.size(); ++call) {
-        const size_t needed = std::max<size_t>(scans_[rank].calls[call].transfers.size(), 1);
-        if (paired_[rank][call] >= needed) continue;
-        if (graph_.unpaired++ == 0) graph_.first_unpaired = {rank, call};
-      }
-    }
-  }
-
-  size_t NewUnit() {
-    members_.emplace_back();
-    return members_.size() - 1;
-  }
-
-  // Units are what has one place in the order: the calls of a collective together, others alone.
-  void AddSingleUnits() {
-    for (size_t rank = 0; rank < units_.size(); ++rank) {
-      for (size_t call = 0; call < units_[rank].size(); ++call) {
-        size_t& unit = units_[rank][call];
-        if (unit == kNoUnit) unit = NewUnit();
-        members_[unit].push_back({rank, call});
-      }
-    }
-  }
-
-  [[nodiscard]] size_t UnitOf(const CommNode& node) const { return units_[node.rank][node.call]; }
-
-  // A receive that waits cannot end before its message was sent.
-  void AddMessageEdges() {
-    for (const CommLink& link : graph_.links) {
-      if (!link.is_message || !CallOf(scans_, link.to[0]).waits) continue;
-      const size_t from = UnitOf(link.from[0]), to = UnitOf(link.to[0]);
-      if (from == to) continue;
-      sent_to_[from].push_back(to);
-      ++waits_for_[to];
-    }
-  }
-
-  // Longest path from the start; where the recorded order is a circle, the earliest call goes
-  // first.
-  void OrderUnits() {
-    waits_for_.assign(members_.size(), 0);
-    sent_to_.assign(members_.size(), {});
-    unit_layers_.assign(members_.size(), 0);
-    for (size_t unit = 0; unit < members_.size(); ++unit) {
-      for (const CommNode& node : members_[unit]) waits_for_[unit] += node.call > 0 ? 1 : 0;
-    }
-    AddMessageEdges();
-    std::vector<size_t> by_position(members_.size());
-    for (size_t unit = 0; unit < members_.size(); ++unit) by_position[unit] = unit;
-    std::stable_sort(by_position.begin(), by_position.end(), [&](size_t a, size_t b) {
-      const CommNode &x = members_[a].front(), &y = members_[b].front();
-      return std::tie(x.call, x.rank) < std::tie(y.call, y.rank);
-    });
-    std::vector<bool> done(members_.size(), false);
-    std::queue<size_t> ready;
-    for (const size_t unit : by_position) {
-      if (waits_for_[unit] == 0) ready.push(unit);
-    }
-    for (const size_t unit : by_position) {
-      Drain(ready, done);
-      if (done[unit]) continue;
-      ++graph_.disordered;
-      ready.push(unit);
-    }
-    Drain(ready, done);
-    for (size_t unit = 0; unit < members_.size(); ++unit) {
-      for (const CommNode& node : members_[unit]) {
-        graph_.layers[node.rank][node.call] = unit_layers_[unit];
-      }
-    }
-  }
-
-  void Drain(std::queue<size_t>& ready, std::vector<bool>& done) {
-    for (; !ready.empty(); ready.pop()) {
-      const size_t unit = ready.front();
-      if (done[unit]) continue;
-      done[unit] = true;
-      for (const CommNode& node : members_[unit]) {
-        if (node.call + 1 == units_[node.rank].size()) continue;
-        Release(units_[node.rank][node.call + 1], unit_layers_[unit] + 1, done, ready);
-      }
-      for (const size_t receiver : sent_to_[unit]) {
-        Release(receiver, unit_layers_[unit], done, ready);
-      }
-    }
-  }
-
-  void Release(size_t unit, uint64_t layer, const std::vector<bool>& done,
-               std::queue<size_t>& ready) {
+  unit_layers_.assign(units, 0);
+  std::vector<bool> done(units, false);
+  ForEachByPosition([&](uint32_t unit) {
+    if (waits_for_[unit] == 0) ready_.push(unit);
+  });
+  ForEachByPosition([&](uint32_t unit) {
+    Drain(done);
     if (done[unit]) return;
-    unit_layers_[unit] = std::max(unit_layers_[unit], layer);
-    if (waits_for_[unit] > 0 && --waits_for_[unit] == 0) ready.push(unit);
-  }
+    ++disordered_;
+    ready_.push(unit);
+  });
+  Drain(done);
+}
 
-  // What was received without waiting belongs to the time of its message at the earliest.
-  void RaiseReceivers() {
-    for (const CommLink& link : graph_.links) {
-      if (!link.is_message || CallOf(scans_, link.to[0]).waits) continue;
-      uint64_t& layer = graph_.layers[link.to[0].rank][link.to[0].call];
-      layer = std::max(layer, unit_layers_[UnitOf(link.from[0])]);
+void CommOrder::Drain(std::vector<bool>& done) {
+  for (; !ready_.empty(); ready_.pop()) {
+    const uint32_t unit = ready_.front();
+    if (done[unit]) continue;
+    done[unit] = true;
+    for (uint32_t i = member_begin_[unit]; i < member_begin_[unit + 1]; ++i) {
+      const uint32_t next = members_[i] + 1;
+      if (std::binary_search(first_.begin(), first_.end(), next)) continue;  // of another rank
+      Release(unit_of_[next], unit_layers_[unit] + 1, done);
+    }
+    for (uint32_t i = receiver_begin_[unit]; i < receiver_begin_[unit + 1]; ++i) {
+      Release(receivers_[i], unit_layers_[unit], done);
     }
   }
+}
 
-  std::span<const RankScan> scans_;
-  Pairing pairing_;
-  CommGraph graph_;
-  std::vector<std::vector<size_t>> units_;   // by rank and call
-  std::vector<std::vector<size_t>> paired_;  // transfers with a partner, by rank and call
-  std::vector<std::vector<CommNode>> members_;
-  std::vector<std::vector<size_t>> sent_to_;
-  std::vector<size_t> waits_for_;
-  std::vector<uint64_t> unit_layers_;
-};
+void CommOrder::Release(uint32_t unit, uint32_t layer, const std::vector<bool>& done) {
+  if (done[unit]) return;
+  unit_layers_[unit] = std::max(unit_layers_[unit], layer);
+  if (waits_for_[unit] > 0 && --waits_for_[unit] == 0) ready_.push(unit);
+}
 
-}  // namespace
+void CommOrder::SetLayers() {
+  layers_.resize(unit_of_.size());
+  for (size_t call = 0; call < layers_.size(); ++call) layers_[call] = unit_layers_[unit_of_[call]];
+  // What was received without waiting belongs to the time of its message at the earliest.
+  for (const Message& message : messages_) {
+    if (!message.paired() || message.waits) continue;
+    layers_[message.to] = std::max(layers_[message.to], unit_layers_[unit_of_[message.from]]);
+  }
+  // Only the links are asked for from now on.
+  receiver_begin_ = receivers_ = waits_for_ = unit_layers_ = unit_of_ = {};
+}
 
-CommGraph BuildCommGraph(std::span<const RankScan> scans) { return GraphBuilder(scans).Build(); }
+std::vector<uint64_t> CommOrder::LayersOf(size_t rank) const {
+  return {layers_.begin() + first_[rank], layers_.begin() + first_[rank + 1]};
+}
+
+void CommOrder::ForEachLink(const std::function<void(const CommLink&)>& visit) const {
+  CommLink link;
+  for (const Key& key : collectives_) {
+    link.api = key.api;
+    for (uint32_t unit = key.begin; unit < key.begin + key.count; ++unit) {
+      link.from.clear();
+      link.to.clear();
+      for (uint32_t i = member_begin_[unit]; i < member_begin_[unit + 1]; ++i) {
+        const CommNode node = NodeOf(members_[i]);
+        if (gives_[members_[i]]) link.from.push_back(node);
+        if (takes_[members_[i]]) link.to.push_back(node);
+      }
+      visit(link);
+    }
+  }
+  link.is_message = true;
+  for (const Message& message : messages_) {
+    if (!message.paired()) continue;
+    const CommNode from = NodeOf(message.from);
+    link.api = sides_[from.rank].calls->kinds()[message.sender_kind].api;
+    link.from = {from};
+    link.to = {NodeOf(message.to)};
+    link.from_transfer = message.from_transfer;
+    link.to_transfer = message.to_transfer;
+    visit(link);
+  }
+}
+
+CommGraph BuildCommGraph(std::span<const RankScan> scans) {
+  std::vector<CommTrace> traces;
+  traces.reserve(scans.size());
+  std::vector<CommSide> sides;
+  for (const RankScan& scan : scans) {
+    traces.emplace_back(scan.calls);
+    sides.push_back({scan.directory.rank, scan.groups, &traces.back()});
+  }
+  CommOrder order(std::move(sides));
+  order.Order();
+  CommGraph graph;
+  order.ForEachLink([&](const CommLink& link) { graph.links.push_back(link); });
+  for (size_t rank = 0; rank < scans.size(); ++rank) graph.layers.push_back(order.LayersOf(rank));
+  graph.unpaired = order.unpaired();
+  graph.first_unpaired = order.first_unpaired();
+  graph.disordered = order.disordered();
+  return graph;
+}
 
 uint64_t LayerBetween(std::span<const uint64_t> layers, size_t calls_before) {
   if (layers.empty() || calls_before == 0) return 0;

@@ -678,7 +678,7 @@ class StepCheck {
     return false;
   }
   [[nodiscard]] std::string_view NameOf(const CommNode& node) const {
-    return GroupName(scans_[node.rank], CallOf(node));
+    return GroupName(scans_[node.rank].groups, CallOf(node).group);
   }
 
   std::optional<int64_t> step_;

@@ -21,6 +21,7 @@
 #include "load/rank_directories.h"
 #include "ranks/diff_analyze.h"
 #include "ranks/rank_store.h"
+#include "ranks/ranks_database.h"
 #include "record/run_files.h"
 #include "report/html_report.h"
 #include "report/result_names.h"
@@ -186,15 +187,22 @@ class RankWork {
   // something new.
   std::vector<size_t> RanksThatLearn() {
     using Sender = std::pair<size_t, double>;  // rank, explained error
-    std::unordered_map<compare::ContentPair, std::vector<Sender>, compare::ContentPairHash> senders;
+    std::unordered_map<compare::ContentId, std::vector<Sender>, compare::ContentIdHash> senders;
     std::vector<size_t> learned;
     for (size_t begin = 0, end = 0; begin < report_.ranks.size(); begin = end) {
       senders.clear();
       const auto step = report_.ranks[begin].pair.step;
       for (; end < report_.ranks.size() && report_.ranks[end].pair.step == step; ++end) {
         if (!report_.ranks[end].outcome) continue;
-        for (const compare::SentValue& sent : report_.ranks[end].outcome->sent) {
-          senders[sent.contents].emplace_back(end, sent.explained);
+        for (const compare::ContentId& wrong : report_.ranks[end].outcome->wrong_arrivals) {
+          senders.try_emplace(wrong);
+        }
+      }
+      for (size_t rank = begin; rank < end && !senders.empty(); ++rank) {
+        if (!report_.ranks[rank].outcome) continue;
+        for (const compare::SentValue& sent : report_.ranks[rank].outcome->sent) {
+          const auto wanted = senders.find(sent.contents);
+          if (wanted != senders.end()) wanted->second.emplace_back(rank, sent.explained);
         }
       }
       for (size_t rank = begin; rank < end; ++rank) {
@@ -208,7 +216,7 @@ class RankWork {
   bool Learns(size_t rank, const Senders& senders) {
     bool any = false;
     if (!report_.ranks[rank].outcome) return any;
-    for (const compare::ContentPair& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
+    for (const compare::ContentId& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
       const auto found = senders.find(wrong);
       if (found == senders.end()) continue;
       for (const auto& [sender, explained] : found->second) {
@@ -422,7 +430,7 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   return {};
 }
 
-// compare_ranks_<time>.json, and the page over all ranks where one is asked for.
+// compare_ranks_<time>.json, and the page and the database over all ranks where they are asked for.
 Status WriteSummary(const CompareOptions& options, RanksReport& report) {
   const report::FreeName name = PathOfTime(options, "compare_ranks");
   const std::string& path = name.text;
@@ -431,14 +439,19 @@ Status WriteSummary(const CompareOptions& options, RanksReport& report) {
     if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
   }
   constexpr std::string_view kExtension = ".json";
-  const std::string page_path = path.substr(0, path.size() - kExtension.size()) + ".html";
+  const std::string stem = path.substr(0, path.size() - kExtension.size());
+  const std::string page_path = stem + ".html", database_path = stem + ".db";
+  const bool has_database =
+      std::ranges::find(options.formats, ReportFormat::kSqlite) != options.formats.end();
   if (!page.parts.empty()) report.files.push_back(page_path);
+  if (has_database) report.files.push_back(database_path);
   report.files.push_back(path);
   PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
   if (!page.parts.empty()) {
     page.text = RanksSummaryText(report);
     PL_TRY(report::WriteHtmlOverview(page, page_path));
   }
+  if (has_database) PL_TRY(WriteRanksDatabase(report, page.json, database_path));
   return WriteFileAtomically(path, page.json, false);
 }
 

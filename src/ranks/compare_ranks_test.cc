@@ -86,7 +86,7 @@ TEST_F(CompareRanksTest, OutcomeSurvivesStoring) {
     EXPECT_EQ(FormatOutcome(*read), text);
     EXPECT_EQ(ListOf(read->counts), ListOf(rank.outcome->counts));
     EXPECT_EQ(read->communication.size(), 1U);
-    EXPECT_TRUE(read->communication[0].bad_output);
+    EXPECT_EQ(read->communication.NameOf(0), "Distributed.all_reduce.0.forward");
     EXPECT_EQ(read->groups[0].ranks, (std::vector<int64_t>{0, 1, 2}));
     EXPECT_EQ(read->wrong.size(), rank.outcome->wrong.size());
   }

@@ -1,5 +1,6 @@
 #include "ranks/rank_outcome.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <unordered_map>
@@ -25,17 +26,15 @@ constexpr size_t kMaxWrong = 256;
 // Where every entry of the dump stands, and its communication calls.
 class Places {
  public:
-  Places(const Run& target, RankOutcome& outcome) {
+  Places(const Run& target, std::vector<CommCall>& calls, std::vector<CommGroup>& groups) {
     EntryPlace place;
     for (const Call& call : target.calls()) {
-      place.calls_before = outcome.communication.size();
+      place.calls_before = calls.size();
       places_.insert_or_assign(call.name, place);
       const auto api = CommunicationApi(call.name);
       if (api && !IsCallOfOthers(call)) {
-        CommCall comm = ReadCommCall(call, *api, outcome.groups);
-        comm.place = place;
-        comm_.insert_or_assign(call.name, outcome.communication.size());
-        outcome.communication.push_back(std::move(comm));
+        comm_.insert_or_assign(call.name, calls.size());
+        calls.push_back(ReadCommCall(call, *api, groups));
         place.sub_layer = 0;
       } else {
         ++place.sub_layer;
@@ -59,13 +58,10 @@ class Places {
   std::unordered_map<std::string_view, size_t> comm_;
 };
 
-void MarkCommunication(const ComparedCall& call, const Comparison& comparison, CommCall& comm) {
-  for (uint32_t i = 0; i < call.row_count; ++i) {
-    const ComparedRow& row = comparison.rows[call.first_row + i];
-    if (!measure::IsBad(row.verdict)) continue;
-    std::optional<BadValue>& bad = measure::IsInput(row) ? comm.bad_input : comm.bad_output;
-    if (!bad) bad = BadValue{.path = row.item().name, .what = row.reason};
-  }
+bool HasBadInput(const ComparedCall& call, const Comparison& comparison) {
+  return std::ranges::any_of(measure::RowsOf(comparison, call), [](const ComparedRow& row) {
+    return measure::IsBad(row.verdict) && measure::IsInput(row);
+  });
 }
 
 // The first row of the call that shows something new; nothing when all is explained.
@@ -142,6 +138,23 @@ void AddWrongCalls(const Places& places, const Comparison& comparison, RankOutco
   }
 }
 
+// How many communication calls are behind whatever explains it.
+size_t ReachOf(const WrongCall& wrong) {
+  const bool is_received = wrong.comm_call && !wrong.enters;
+  return std::max(wrong.place.calls_before, is_received ? *wrong.comm_call + 1 : 0);
+}
+
+// Leaves out calls that are explained by whatever explains an earlier one: the search never gets to
+// them.
+void DropExplained(std::vector<WrongCall>& wrong) {
+  size_t reach = SIZE_MAX;
+  std::erase_if(wrong, [&](const WrongCall& call) {
+    if (call.place.calls_before >= reach) return true;
+    reach = std::min(reach, ReachOf(call));
+    return false;
+  });
+}
+
 std::string FirstLine(std::string text) {
   text.resize(std::min(text.find('\n'), text.size()));
   return text;
@@ -165,14 +178,17 @@ RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
   }
   outcome.first_wrong_call = comparison.first_wrong_call;
   outcome.warnings = comparison.warnings;
-  const Places places(target, outcome);
+  std::vector<CommCall> calls;
+  const Places places(target, calls, outcome.groups);
   for (const ComparedCall& call : comparison.calls) {
     const std::optional<size_t> comm = places.CommOf(call.target_name);
-    if (comm) MarkCommunication(call, comparison, outcome.communication[*comm]);
+    if (comm && HasBadInput(call, comparison)) calls[*comm].bad_input.emplace();
   }
+  outcome.communication = CommTrace(calls);
   outcome.sent = compare::SentWithinNoise(comparison);
   outcome.wrong_arrivals = compare::WrongArrivals(comparison);
   AddWrongCalls(places, comparison, outcome);
+  DropExplained(outcome.wrong);
   return outcome;
 }
 
@@ -225,25 +241,14 @@ void AddWrong(const WrongCall& wrong, Document& out) {
   out.Close('}');
 }
 
-void AddBad(std::string_view key, const std::optional<BadValue>& bad, Document& out) {
-  if (!bad) return;
-  out.Key(key);
+void AddKind(const CommTrace::Kind& kind, Document& out) {
   out.Open('{');
-  out.Member("path", bad->path);
-  out.Member("what", bad->what);
-  out.Close('}');
-}
-
-void AddComm(const CommCall& call, Document& out) {
-  out.Open('{');
-  out.Member("name", call.name);
-  out.Member("api", call.api);
-  AddPlace(call.place, out);
-  AddOptional("group", call.group, out);
-  AddOptional("root", call.root, out);
+  out.Member("api", kind.api);
+  AddOptional("group", kind.group, out);
+  AddOptional("root", kind.root, out);
   out.Key("transfers");
   out.Open('[');
-  for (const PeerTransfer& transfer : call.transfers) {
+  for (const PeerTransfer& transfer : kind.transfers) {
     out.Open('{');
     out.Truth("sends", transfer.direction == Transfer::kSend);
     AddOptional("peer", transfer.peer, out);
@@ -252,10 +257,25 @@ void AddComm(const CommCall& call, Document& out) {
     out.Close('}');
   }
   out.Close(']');
-  out.Truth("waits", call.waits);
-  out.Truth("has_output", call.has_output);
-  AddBad("bad_input", call.bad_input, out);
-  AddBad("bad_output", call.bad_output, out);
+  out.Truth("waits", kind.waits);
+  out.Close('}');
+}
+
+// Of each call two numbers: twice its kind, 1 more with a bad input, and the step of its name.
+void AddTrace(const CommTrace& trace, Document& out) {
+  out.Open('{');
+  out.Key("kinds");
+  out.Open('[');
+  for (const CommTrace::Kind& kind : trace.kinds()) AddKind(kind, out);
+  out.Close(']');
+  out.Texts("other_names", trace.other_names());
+  out.Key("calls");
+  out.Open('[');
+  trace.ForEach([&](const CommTrace::Record& record) {
+    out.Raw(std::to_string(2 * record.kind + (record.has_bad_input ? 1 : 0)));
+    out.Raw(std::to_string(record.step));
+  });
+  out.Close(']');
   out.Close('}');
 }
 
@@ -267,22 +287,9 @@ void AddGroup(const CommGroup& group, Document& out) {
   out.Close('}');
 }
 
-void AddContents(std::string_view key, const verdict::ContentKey& contents, Document& out) {
-  out.Key(key);
-  out.Open('{');
-  out.Member("digest", contents.digest);
-  out.Key("statistics");
-  out.Open('[');
-  for (const uint64_t bits : contents.statistics) out.Raw(std::to_string(bits));
-  out.Close(']');
-  out.Key("element_count");
-  out.Raw(std::to_string(contents.element_count));
-  out.Close('}');
-}
-
-void AddContentPair(const compare::ContentPair& pair, Document& out) {
-  AddContents("target", pair.target, out);
-  AddContents("golden", pair.golden, out);
+void AddContents(const compare::ContentId& contents, Document& out) {
+  out.Number("low", contents.low);
+  out.Number("high", contents.high);
 }
 
 bool Take(const Value& from, bool& value) {
@@ -399,19 +406,11 @@ WrongCall WrongFrom(Fields fields) {
   return wrong;
 }
 
-std::optional<BadValue> BadFrom(const Value* member, bool& good) {
-  if (member == nullptr) return std::nullopt;
-  Fields fields(*member, good);
-  return BadValue{.path = fields.Text("path"), .what = fields.Text("what")};
-}
-
-CommCall CommFrom(Fields fields) {
-  CommCall call;
-  call.name = fields.Text("name");
-  call.api = fields.Text("api");
-  call.place = PlaceFrom(fields);
-  call.group = static_cast<int>(fields.Optional("group").value_or(-1));
-  call.root = fields.Optional("root");
+CommTrace::Kind KindFrom(Fields fields) {
+  CommTrace::Kind kind;
+  kind.api = fields.Text("api");
+  kind.group = static_cast<int>(fields.Optional("group").value_or(-1));
+  kind.root = fields.Optional("root");
   for (const Value& item : fields.List("transfers")) {
     Fields of(item, fields.good());
     PeerTransfer transfer;
@@ -419,33 +418,30 @@ CommCall CommFrom(Fields fields) {
     transfer.peer = of.Optional("peer");
     transfer.tag = of.Optional("tag").value_or(0);
     transfer.is_object = of.Get<bool>("is_object");
-    call.transfers.push_back(transfer);
+    kind.transfers.push_back(transfer);
   }
-  call.waits = fields.Get<bool>("waits");
-  call.has_output = fields.Get<bool>("has_output");
-  call.bad_input = BadFrom(fields.Member("bad_input"), fields.good());
-  call.bad_output = BadFrom(fields.Member("bad_output"), fields.good());
-  return call;
+  kind.waits = fields.Get<bool>("waits");
+  return kind;
 }
 
-verdict::ContentKey ContentsFrom(const Value* member, bool& good) {
-  verdict::ContentKey contents;
+CommTrace TraceFrom(const Value* member, bool& good) {
   good = good && member != nullptr;
-  if (!good) return contents;
+  if (!good) return {};
   Fields fields(*member, good);
-  contents.digest = fields.Text("digest");
-  const Value::List& bits = fields.List("statistics");
-  good = good && bits.size() == contents.statistics.size();
-  for (size_t i = 0; good && i < bits.size(); ++i) {
-    good = Take(bits[i], contents.statistics[i]);
+  std::vector<CommTrace::Kind> kinds;
+  for (const Value& item : fields.List("kinds")) kinds.push_back(KindFrom(Fields(item, good)));
+  CommTrace trace(std::move(kinds), fields.Texts("other_names"));
+  const Value::List& numbers = fields.List("calls");
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    uint64_t head = 0, step = 0;
+    good = Take(numbers[i], head) && Take(numbers[i + 1], step) &&
+           trace.Add({head / 2, head % 2 == 1, step}) && good;
   }
-  contents.element_count = fields.Get<int64_t>("element_count");
-  return contents;
+  return trace;
 }
 
-compare::ContentPair ContentPairFrom(Fields& fields) {
-  return {ContentsFrom(fields.Member("target"), fields.good()),
-          ContentsFrom(fields.Member("golden"), fields.good())};
+compare::ContentId ContentsFrom(Fields& fields) {
+  return {fields.Get<uint64_t>("low"), fields.Get<uint64_t>("high")};
 }
 
 CommGroup GroupFrom(Fields fields) {
@@ -498,10 +494,9 @@ bool IsSound(const RankOutcome& outcome) {
     if (wrong.comm_call && *wrong.comm_call >= outcome.communication.size()) return false;
     if (wrong.place.calls_before > outcome.communication.size()) return false;
   }
-  for (const CommCall& call : outcome.communication) {
-    if (call.group >= static_cast<int>(outcome.groups.size())) return false;
-  }
-  return true;
+  return std::ranges::all_of(outcome.communication.kinds(), [&](const CommTrace::Kind& kind) {
+    return kind.group < static_cast<int>(outcome.groups.size());
+  });
 }
 
 }  // namespace
@@ -533,9 +528,7 @@ std::string FormatOutcome(const RankOutcome& outcome) {
   out.Close(']');
   out.Number("wrong_calls", outcome.wrong_calls);
   out.Key("communication");
-  out.Open('[');
-  for (const CommCall& call : outcome.communication) AddComm(call, out);
-  out.Close(']');
+  AddTrace(outcome.communication, out);
   out.Key("groups");
   out.Open('[');
   for (const CommGroup& group : outcome.groups) AddGroup(group, out);
@@ -544,16 +537,16 @@ std::string FormatOutcome(const RankOutcome& outcome) {
   out.Open('[');
   for (const compare::SentValue& sent : outcome.sent) {
     out.Open('{');
-    AddContentPair(sent.contents, out);
+    AddContents(sent.contents, out);
     AddDouble("explained", sent.explained, out);
     out.Close('}');
   }
   out.Close(']');
   out.Key("wrong_arrivals");
   out.Open('[');
-  for (const compare::ContentPair& pair : outcome.wrong_arrivals) {
+  for (const compare::ContentId& contents : outcome.wrong_arrivals) {
     out.Open('{');
-    AddContentPair(pair, out);
+    AddContents(contents, out);
     out.Close('}');
   }
   out.Close(']');
@@ -592,19 +585,18 @@ Result<RankOutcome> ReadOutcome(const Value& root) {
     outcome.wrong.push_back(WrongFrom(Fields(item, good)));
   }
   outcome.wrong_calls = fields.Get<uint64_t>("wrong_calls");
-  for (const Value& item : fields.List("communication")) {
-    outcome.communication.push_back(CommFrom(Fields(item, good)));
-  }
+  outcome.communication = TraceFrom(fields.Member("communication"), good);
   for (const Value& item : fields.List("groups")) {
     outcome.groups.push_back(GroupFrom(Fields(item, good)));
   }
   for (const Value& item : fields.List("sent")) {
     Fields sent(item, good);
-    outcome.sent.push_back({ContentPairFrom(sent), sent.Double("explained")});
+    const compare::ContentId contents = ContentsFrom(sent);
+    outcome.sent.push_back({contents, sent.Double("explained")});
   }
   for (const Value& item : fields.List("wrong_arrivals")) {
-    Fields pair(item, good);
-    outcome.wrong_arrivals.push_back(ContentPairFrom(pair));
+    Fields contents(item, good);
+    outcome.wrong_arrivals.push_back(ContentsFrom(contents));
   }
   outcome.warnings = fields.Texts("warnings");
   outcome.files = fields.Texts("files");

@@ -15,6 +15,7 @@
 #include "compare/carried_values.h"
 #include "formats/json/json_feed.h"
 #include "load/rank_scan.h"
+#include "match/comm_trace.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::ranks {
@@ -46,13 +47,15 @@ struct RankOutcome {
   // Which conditions of FailsOn() are met.
   std::vector<std::string> fails_on;
   std::optional<FirstWrongCall> first_wrong_call;
-  std::vector<WrongCall> wrong;  // in recorded order; the first ones only
-  uint64_t wrong_calls = 0;      // all of them
-  // bad_input and bad_output: a row of the call is suspicious or broken.
-  std::vector<CommCall> communication;
+  // In recorded order; without those that can be the origin of nothing, as whatever explains an
+  // earlier one explains them too.
+  std::vector<WrongCall> wrong;
+  uint64_t wrong_calls = 0;  // all of them
+  // A bad input: a row of it is suspicious or broken.
+  CommTrace communication;
   std::vector<CommGroup> groups;
-  std::vector<compare::SentValue> sent;              // to other ranks, within noise
-  std::vector<compare::ContentPair> wrong_arrivals;  // by communication calls
+  std::vector<compare::SentValue> sent;            // to other ranks, within noise
+  std::vector<compare::ContentId> wrong_arrivals;  // by communication calls
   std::vector<std::string> warnings, files;
 };
 

@@ -21,7 +21,7 @@ namespace {
 using json::Document;
 using json::Value;
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 constexpr std::string_view kFormat = "plumbline shard";
 
 // What decides which shards belong together.

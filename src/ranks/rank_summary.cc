@@ -457,19 +457,23 @@ class StepSearch {
     for (size_t i = begin; i < end; ++i) {
       const ComparedRank& rank = report.ranks[i];
       if (!rank.outcome) continue;
-      RankScan scan;
-      scan.directory = *rank.pair.target;
-      scan.calls = rank.outcome->communication;
-      scan.groups = rank.outcome->groups;
-      scans_.push_back(std::move(scan));
       ranks_.push_back(i);
     }
-    graph_ = BuildCommGraph(scans_);
-    MarkReceivers();
+    std::vector<CommSide> sides;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      sides.push_back({report.ranks[ranks_[i]].pair.target->rank, OutcomeAt(i).groups,
+                       &OutcomeAt(i).communication});
+    }
+    order_.emplace(std::move(sides));
   }
 
   // Whether any rank of the step has a wrong call.
   bool Run() {
+    const bool is_any_wrong = std::ranges::any_of(
+        ranks_, [&](size_t rank) { return !report_.ranks[rank].outcome->wrong.empty(); });
+    if (!is_any_wrong) return false;
+    order_->Order();
+    MarkReceivers();
     std::vector<Candidate> candidates;
     for (size_t i = 0; i < ranks_.size(); ++i) AddRank(i, candidates);
     std::sort(candidates.begin(), candidates.end());
@@ -480,17 +484,17 @@ class StepSearch {
       if (any_unexplained && candidate.explained) break;
       report_.origins.push_back({ranks_[candidate.rank], candidate.call, candidate.layer});
     }
-    return !candidates.empty();
+    return true;
   }
 
   void NoteCommunication() {
-    if (graph_.unpaired == 0 || scans_.size() < 2) return;
-    const RankScan& scan = scans_[graph_.first_unpaired.rank];
+    if (order_->unpaired() == 0 || ranks_.size() < 2) return;
+    const CommNode first = order_->first_unpaired();
     report_.notes.push_back(fmt::format(
         "{}: {} communication calls without their counterparts on the compared ranks, first {}; "
         "what they bring is not known",
-        report_.ranks[ranks_[graph_.first_unpaired.rank]].pair.label(), graph_.unpaired,
-        scan.calls[graph_.first_unpaired.call].name));
+        report_.ranks[ranks_[first.rank]].pair.label(), order_->unpaired(),
+        OutcomeAt(first.rank).communication.NameOf(first.call)));
   }
 
  private:
@@ -503,15 +507,24 @@ class StepSearch {
     friend auto operator<=>(const Candidate&, const Candidate&) = default;
   };
 
+  [[nodiscard]] const RankOutcome& OutcomeAt(size_t rank) const {
+    return *report_.ranks[ranks_[rank]].outcome;
+  }
+
   void MarkReceivers() {
-    for (const RankScan& scan : scans_) receives_.emplace_back(scan.calls.size(), false);
-    for (const CommLink& link : graph_.links) {
-      const bool bad = std::any_of(link.from.begin(), link.from.end(), [&](const CommNode& node) {
-        return scans_[node.rank].calls[node.call].bad_input.has_value();
-      });
-      if (!bad) continue;
-      for (const CommNode& node : link.to) receives_[node.rank][node.call] = true;
+    std::vector<std::vector<bool>> gives_bad;
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const CommTrace& trace = OutcomeAt(rank).communication;
+      receives_.emplace_back(trace.size(), false);
+      std::vector<bool>& bad = gives_bad.emplace_back();
+      trace.ForEach([&](const CommTrace::Record& call) { bad.push_back(call.has_bad_input); });
     }
+    order_->ForEachLink([&](const CommLink& link) {
+      const bool is_bad = std::ranges::any_of(
+          link.from, [&](const CommNode& node) { return gives_bad[node.rank][node.call]; });
+      if (!is_bad) return;
+      for (const CommNode& node : link.to) receives_[node.rank][node.call] = true;
+    });
   }
 
   [[nodiscard]] bool ReceivedBefore(size_t rank, size_t calls) const {
@@ -527,7 +540,7 @@ class StepSearch {
 
   // The first wrong call of the rank that nothing explains, else its first one.
   void AddRank(size_t rank, std::vector<Candidate>& candidates) const {
-    const std::vector<WrongCall>& wrong = report_.ranks[ranks_[rank]].outcome->wrong;
+    const std::vector<WrongCall>& wrong = OutcomeAt(rank).wrong;
     if (wrong.empty()) return;
     size_t chosen = 0;
     while (chosen < wrong.size() && IsExplained(rank, wrong[chosen])) ++chosen;
@@ -535,9 +548,9 @@ class StepSearch {
     candidate.explained = chosen == wrong.size();
     candidate.call = candidate.explained ? 0 : chosen;
     const EntryPlace& place = wrong[candidate.call].place;
-    candidate.layer = wrong[candidate.call].comm_call
-                          ? graph_.layers[rank][*wrong[candidate.call].comm_call]
-                          : LayerBetween(graph_.layers[rank], place.calls_before);
+    const std::vector<uint64_t> layers = order_->LayersOf(rank);
+    const std::optional<size_t> comm_call = wrong[candidate.call].comm_call;
+    candidate.layer = comm_call ? layers[*comm_call] : LayerBetween(layers, place.calls_before);
     candidate.sub_layer = place.sub_layer;
     candidate.rank = rank;
     candidate.index = place.index;
@@ -545,10 +558,9 @@ class StepSearch {
   }
 
   RanksReport& report_;
-  std::vector<RankScan> scans_;
-  std::vector<size_t> ranks_;  // of each scan, in RanksReport::ranks
-  CommGraph graph_;
-  std::vector<std::vector<bool>> receives_;  // by scan and call: a bad value came in
+  std::vector<size_t> ranks_;  // that were compared, in RanksReport::ranks
+  std::optional<CommOrder> order_;
+  std::vector<std::vector<bool>> receives_;  // by rank and call: a bad value came in
 };
 
 CompareCounts Sum(const CompareCounts& a, const CompareCounts& b) {

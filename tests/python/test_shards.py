@@ -80,7 +80,7 @@ def two_steps(directory: Path, fault: int | None = None) -> Path:
     return directory
 
 
-WORDS = ["--format", "csv,json,html", "-da", "--check_collectives", "--fail-on", "wrong"]
+WORDS = ["--format", "csv,json,html,sqlite", "-da", "--check_collectives", "--fail-on", "wrong"]
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_what_a_shard_holds(tmp_path, runs):
     shards(out, 4, *runs)
     lines = (out / "compare_ranks_1_of_4.shard").read_text().splitlines()
     head, *ranks, end = map(typed, lines)
-    assert (head["format"], head["version"], head["shard"], head["of"]) == ("plumbline shard", 1, 1,
+    assert (head["format"], head["version"], head["shard"], head["of"]) == ("plumbline shard", 2, 1,
                                                                            4)
     assert head["words"] == [*map(str, runs), f"--output={out}"]
     assert [(rank["step"], rank["target"]["rank"]) for rank in ranks] == [(0, 1), (1, 1)]
