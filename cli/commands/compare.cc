@@ -442,8 +442,7 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--format", arguments.formats,
-                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif; of several "
-                  "ranks html and sqlite have one file of them all")
+                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a path
       ->capture_default_str();
@@ -506,7 +505,7 @@ void AddCompareCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<CompareArguments>();
   AddOptions(*command, *arguments);
   command->footer(
-      FooterText("",
+      FooterText("Of several ranks --format html and sqlite also give one file over all of them.",
                  {"plumb compare runs/new/step0 runs/good/step0",
                   "plumb compare new/dump.json good/dump.json -o out --format csv,json",
                   "plumb compare -i compare.json -o out -s",
