@@ -6,7 +6,7 @@ Each process trains one step on its part of the model or of the batch and record
 DIRECTORY/LAYOUT; the layouts are in LAYOUTS. All start from the weights and tokens of `single`
 (those with experts: `mixtral`), so what they compute is the same. With LAYOUT-fault what layer 2's
 up projections give on the last rank is a hundredth too large; with LAYOUT-other the weights are
-others.
+others; with LAYOUT-equal all layers, and all experts, have the same weights.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "pp2": {"world": 2, "pp": 2}, "pp2_global": {"world": 2, "pp": 2, "global_names": 1},
     "ep2": {"world": 2, "ep": 2, "moe": 1}, "ep4": {"world": 4, "ep": 4, "moe": 1},
     "cp2": {"world": 2, "cp": 2}, "dp2": {"world": 2, "dp": 2},
+    "fsdp2": {"world": 2, "dp": 2, "fsdp": 1},
+    "pp4": {"world": 4, "pp": 4}, "pp2_ep2": {"world": 4, "pp": 2, "ep": 2, "moe": 1},
     "tp2_pp2": {"world": 4, "tp": 2, "pp": 2}, "tp2_dp2": {"world": 4, "tp": 2, "dp": 2},
 }
 
@@ -43,7 +45,7 @@ class Plan:
         self.rank = rank
         self.world = sizes.get("world", 1)
         self.is_moe, self.is_packed = "moe" in sizes, "packed" in sizes
-        self.has_sequence_parts = "sp" in sizes
+        self.has_sequence_parts, self.is_fully_sharded = "sp" in sizes, "fsdp" in sizes
         self.has_global_names = "global_names" in sizes
         place = self.rank
         self.index: dict[str, int] = {}
@@ -51,14 +53,22 @@ class Plan:
             self.index[name] = place % self.size[name]
             place //= self.size[name]
         self.tensor_group: Any = None
+        self.expert_group: Any = None
         if self.world > 1:
             dist.init_process_group("gloo", rank=self.rank, world_size=self.world,
                                     init_method=f"file://{store}")
-            for first in range(0, self.world, self.size["tp"]):
-                ranks = list(range(first, first + self.size["tp"]))
-                group = dist.new_group(ranks)
-                if self.rank in ranks:
-                    self.tensor_group = group
+            self.tensor_group = self._group("tp")
+            self.expert_group = self._group("ep")
+
+    def _group(self, name: str) -> Any:
+        """Of ranks that follow each other."""
+        own: Any = None
+        for first in range(0, self.world, self.size[name]):
+            ranks = list(range(first, first + self.size[name]))
+            group = dist.new_group(ranks)
+            if self.rank in ranks:
+                own = group
+        return own
 
     def part(self, whole: Tensor, name: str, dimension: int) -> Tensor:
         """This process's part of a tensor."""
@@ -157,9 +167,15 @@ class Linear(nn.Module):
 class Weights:
     """The weights of the whole model, the same everywhere."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, are_equal: bool) -> None:
         self.plan = plan
+        self.seed, self.are_equal = seed, are_equal
         self.generator = torch.Generator().manual_seed(seed)
+
+    def begin_copy(self, of: int) -> None:
+        """A layer, or an expert, which may be the same as those before it."""
+        if self.are_equal:
+            self.generator.manual_seed(self.seed + of)
 
     def _make(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator) * 0.1
@@ -233,7 +249,10 @@ class Experts(nn.Module):
         super().__init__()
         self.plan = weights.plan
         self.router = weights.whole(EXPERTS, WIDTH)
-        all_experts = [Mlp(weights) for _ in range(EXPERTS)]
+        all_experts = []
+        for _ in range(EXPERTS):
+            weights.begin_copy(2)
+            all_experts.append(Mlp(weights))
         own = EXPERTS // self.plan.size["ep"]
         self.first = own * self.plan.index["ep"]
         self.experts = nn.ModuleList(all_experts[self.first:self.first + own])
@@ -241,14 +260,14 @@ class Experts(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         words = hidden.flatten(0, 1)
         if self.plan.size["ep"] > 1:
-            words = CopyIn.apply(words, None)
+            words = CopyIn.apply(words, self.plan.expert_group)
         shares, chosen = functional.softmax(self.router(words), dim=-1).topk(2, dim=-1)
         out = torch.zeros_like(words)
         for index, expert in enumerate(self.experts):
             word, place = (chosen == self.first + index).nonzero(as_tuple=True)
             out = out.index_add(0, word, expert(words[word]) * shares[word, place, None])
         if self.plan.size["ep"] > 1:
-            out = SumOut.apply(out, None)
+            out = SumOut.apply(out, self.plan.expert_group)
         return out.view_as(hidden)
 
 
@@ -257,6 +276,7 @@ class Block(nn.Module):
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
+        weights.begin_copy(1)
         self.plan = weights.plan
         self.input_norm = weights.norm()
         self.attention = Attention(weights)
@@ -281,9 +301,9 @@ class Block(nn.Module):
 class Llama(nn.Module):
     """The layers that this process has; the first ones begin with words, the last end with them."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, are_equal: bool = False) -> None:
         super().__init__()
-        weights = Weights(plan, seed)
+        weights = Weights(plan, seed, are_equal)
         self.plan = plan
         embedding, blocks = weights.embedding(), [Block(weights) for _ in range(LAYERS)]
         norm, head = weights.norm(), weights.whole(WORDS, WIDTH)
@@ -368,6 +388,16 @@ def add_fault(model: Llama, plan: Plan) -> None:
             mlp.up_proj.factor = 1.01
 
 
+def shard(model: Llama, plan: Plan) -> None:
+    """PyTorch's fully sharded data parallelism."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (plan.world,))
+    for part in [*model.layers.values(), model]:
+        fully_shard(part, mesh=mesh)
+
+
 def record(layout: str, rank: int, directory: str) -> None:
     """What one process does."""
     from plumbline.pytorch import PrecisionDebugger
@@ -375,9 +405,11 @@ def record(layout: str, rank: int, directory: str) -> None:
     torch.set_num_threads(1)
     name, _, variant = layout.partition("-")
     plan = Plan(name, rank, f"{directory}.store")
-    model = Llama(plan, seed=8 if variant == "other" else 7)
+    model = Llama(plan, seed=8 if variant == "other" else 7, are_equal=variant == "equal")
     if variant == "fault":
         add_fault(model, plan)
+    if plan.is_fully_sharded:
+        shard(model, plan)
     debugger = PrecisionDebugger(dump_path=directory, task="statistics", level="mix")
     debugger.start(model)
     step(model, plan)

@@ -26,6 +26,7 @@
 #include "view/merge/parallel_layout.h"
 #include "view/merge/partial_sums.h"
 #include "view/merge/rank_tree.h"
+#include "view/unshard/layout_hint.h"
 #include "view/unshard/parallel_run.h"
 #include "view/unshard/shard_fold.h"
 #include "view/unshard/shard_places.h"
@@ -35,6 +36,8 @@ namespace {
 
 constexpr std::string_view kFoldedTask = "statistics";
 constexpr std::string_view kPlaceOfParameters = "parameters";
+// What a reduction of gradients left on a rank, beside its own gradient.
+constexpr std::string_view kReduced = ".reduced";
 constexpr size_t kNamed = 3;  // calls that a line names
 
 bool IsCommunication(std::string_view name) { return name.starts_with("Distributed."); }
@@ -48,18 +51,15 @@ std::string Shortened(const std::vector<std::string>& names) {
 
 class Unsharder {
  public:
-  Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks)
-      : golden_(std::move(golden)), out_(std::move(out)), ranks_(std::move(ranks)) {}
+  Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks, LayoutHint hint)
+      : golden_(std::move(golden)),
+        out_(std::move(out)),
+        ranks_(std::move(ranks)),
+        hint_(std::move(hint)) {}
 
-  // kInvalidArgument: ranks or parameters are missing, or no plan fits.
+  // kInvalidArgument: ranks or parameters are missing, no plan fits, or the hint does not.
   Status Run() {
-    for (RankTree& rank : ranks_) {
-      offsets_.push_back(FindOffsets(golden_, rank));
-      places_.push_back(PartsByPlace(rank, offsets_.back()));
-      // Of a call that is known to construct.json alone nothing was recorded.
-      std::erase_if(places_.back(),
-                    [](const auto& place) { return place.second->members.empty(); });
-    }
+    PL_TRY(FindPlaces());
     groups_ = SummingGroups(ranks_);
     sums_ = PartialSums(ranks_, groups_);
     out_.task = kFoldedTask;
@@ -84,7 +84,7 @@ class Unsharder {
     FindStages(calls);
     FindGradientScale(calls);
     for (Call& call : calls) Fold(call);
-    return {};
+    return CheckHint(hint_, Found());
   }
 
   Status Write(const std::string& directory, UnshardReport& report) {
@@ -97,7 +97,15 @@ class Unsharder {
 
   void Describe(UnshardReport& report) {
     report.ranks = ranks_.size();
-    DescribeLists(report);
+    if (hint_.is_given()) {
+      report.plan.push_back(
+          fmt::format("told by --layout: {}; what was found does not contradict it", hint_.Text()));
+    }
+    std::vector<int64_t> numbers;
+    for (const RankTree& rank : ranks_) numbers.push_back(rank.rank);
+    for (std::string& line : TextsOfLists(offsets_, numbers, StageOrderText())) {
+      report.plan.push_back(std::move(line));
+    }
     DescribeParameters(report);
     DescribeActivations(report);
     DescribeStages(report);
@@ -166,6 +174,7 @@ class Unsharder {
   struct Value {
     PlacedValue golden;
     std::vector<TensorRecord*> parts;  // of the first one that makes the call, and so on
+    bool is_reduced = false;           // gradients, as a reduction left them
   };
 
   static std::vector<Value> ValuesOf(const Call& call) {
@@ -179,9 +188,12 @@ class Unsharder {
     for (PlacedValue& value : PlacedValuesOf(*call.golden)) {
       if (value.tensor == nullptr || tensors.empty()) continue;
       if (!tensors.front().contains(value.place)) continue;
-      Value found{std::move(value), {}};
+      const std::string reduced = value.place + std::string(kReduced);
+      const bool is_reduced =
+          std::ranges::all_of(tensors, [&](const auto& own) { return own.contains(reduced); });
+      Value found{std::move(value), {}, is_reduced};
       for (const auto& own : tensors) {
-        const auto part = own.find(found.golden.place);
+        const auto part = own.find(is_reduced ? reduced : found.golden.place);
         if (part != own.end()) found.parts.push_back(part->second);
       }
       values.push_back(std::move(found));
@@ -202,6 +214,49 @@ class Unsharder {
   static bool IsBackward(const Part& part) {
     const auto name = ParseCallName(part.name);
     return name && name->kind == CallKind::kBackward;
+  }
+
+  // Which call of a rank is which of golden's.
+  Status FindPlaces() {
+    for (const RankTree& rank : ranks_) offsets_.push_back(FindOffsets(golden_, rank));
+    if (hint_.is_given()) {
+      PL_TRY_ASSIGN(HintedGroups groups, GroupsOf(hint_, static_cast<int64_t>(ranks_.size())));
+      const std::vector<ListOffsets> found = offsets_;
+      for (size_t i = 0; i < ranks_.size(); ++i) {
+        PL_TRY_ASSIGN(offsets_[i], FindOffsets(golden_, ranks_[i],
+                                               AheadOf(groups, found, static_cast<int64_t>(i))));
+      }
+      PL_TRY_ASSIGN(stages_in_order_, CheckStageOrder(groups.pipeline, ranks_, offsets_));
+      told_tensor_groups_ = std::move(groups.tensor);
+    }
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      places_.push_back(PartsByPlace(ranks_[i], offsets_[i]));
+      // Of a call that is known to construct.json alone nothing was recorded.
+      std::erase_if(places_.back(),
+                    [](const auto& place) { return place.second->members.empty(); });
+    }
+    return {};
+  }
+
+  [[nodiscard]] FoundLayout Found() const {
+    FoundLayout found{.sequence = sequence_parts_, .input = input_.parts};
+    if (parameters_ > 0) found.tensor = tensor_parts_;
+    if (stage_sets_.empty()) return found;
+    found.pipeline = static_cast<int64_t>(stage_sets_.size());
+    found.expert = ExpertParts();
+    return found;
+  }
+
+  // Into how many parts the modules are divided that only some ranks of a stage have.
+  [[nodiscard]] int64_t ExpertParts() const {
+    int64_t most = 1;
+    for (const std::vector<size_t>& stage : stage_sets_) {
+      most = std::max(most, std::ranges::count_if(stages_, [&](const auto& entry) {
+                        return entry.first.size() < stage.size() &&
+                               std::ranges::includes(stage, entry.first);
+                      }));
+    }
+    return most;
   }
 
   // What the first module gets: whether the ranks share the batch, or the sequence.
@@ -228,18 +283,32 @@ class Unsharder {
         const auto own = std::ranges::find_if(
             values, [&](const Value& value) { return value.golden.place == golden.place; });
         const FoldedTensor folded = own == values.end() ? FoldedTensor() : FoldedOf(*own);
-        if (folded.share == Share::kShards) tensor_parts_ = std::max(tensor_parts_, folded.parts);
+        if (folded.share == Share::kShards) {
+          tensor_parts_ = std::max(tensor_parts_, folded.parts);
+          PL_TRY(CheckToldGroups(call, *own, folded));
+        }
         if (folded.share != Share::kUnknown) continue;
         return Error(
             ErrorCode::kInvalidArgument,
-            fmt::format("golden's parameter {} of {} {} (expected all ranks of one run of that "
+            fmt::format("golden's parameter {} of {} {}{} (expected all ranks of one run of that "
                         "model, with lists of layers that can be told apart by their parameters)",
                         golden.place.substr(kPlaceOfParameters.size() + 1), call.golden->name,
                         own == values.end() ? "is on no rank"
-                                            : "does not come together from the ranks' shapes"));
+                                            : "does not come together from the ranks' shapes",
+                        hint_.is_given() ? fmt::format(" with --layout {}", hint_.Text()) : ""));
       }
     }
     return {};
+  }
+
+  // Where all ranks together have golden's parameter, those that were said to share it have it too.
+  Status CheckToldGroups(const Call& call, const Value& value, const FoldedTensor& folded) const {
+    const bool is_told = hint_.SizeOr("tp", 1) == folded.parts;
+    if (!is_told || value.parts.size() != call.peers.size()) return {};
+    if (!HasStatisticsOf(*value.golden.tensor, folded.tensor)) return {};
+    std::vector<int64_t> ranks;
+    for (const auto& [rank, part] : call.peers) ranks.push_back(ranks_[rank].rank);
+    return CheckShardGroups(told_tensor_groups_, *value.golden.tensor, ranks, value.parts);
   }
 
   // So has what the first module gets, and no rank may have two parts in it.
@@ -255,8 +324,8 @@ class Unsharder {
 
   [[nodiscard]] bool SharesInput() const { return input_.share == Share::kShards; }
 
-  // Modules with lists of which every rank runs its part on one input, as those of experts: what
-  // they call themselves they call once for each module of the list that is there.
+  // Modules with lists of which several ranks run their parts on one input, as those of experts:
+  // what they call themselves they call once for each module of the list that is there.
   void FindLoops() {
     std::set<std::string> lists;
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -268,7 +337,7 @@ class Unsharder {
       const auto golden = golden_places_.find(place);
       if (module.size() == list.size() || golden == golden_places_.end()) continue;
       const Call call{golden->second, nullptr, PeersAt(place)};
-      if (call.peers.size() < ranks_.size()) continue;
+      if (!HaveOwnParts(call.peers, list)) continue;
       for (const Value& value : ValuesOf(call)) {
         if (FoldedOf(value).share == Share::kWhole) {
           loops_.insert(module);
@@ -277,6 +346,16 @@ class Unsharder {
         break;
       }
     }
+  }
+
+  // Whether several ranks make a call, and not all with the same modules of the list.
+  [[nodiscard]] bool HaveOwnParts(const Peers& peers, const std::string& list) const {
+    std::set<int64_t> firsts;
+    for (const auto& [rank, part] : peers) {
+      const auto own = offsets_[rank].find(list);
+      if (own != offsets_[rank].end()) firsts.insert(own->second.first);
+    }
+    return firsts.size() > 1;
   }
 
   // Whether a call is made by the module of such a list itself.
@@ -388,6 +467,7 @@ class Unsharder {
         input = folded;
       }
       Count(golden, value.golden, folded);
+      reduced_ += value.is_reduced ? 1 : 0;
       folds.emplace_back(value.golden.place, std::move(folded.tensor));
     }
     // Of modules whose parameters are whole, such as norms.
@@ -405,6 +485,7 @@ class Unsharder {
       if (found != places.end()) *found->second = std::move(tensor);
     }
     out.members = std::move(shown.members);
+    std::erase_if(out.members, [](const auto& member) { return member.first.ends_with(kReduced); });
     out.frames = shown.frames;
   }
 
@@ -476,6 +557,14 @@ class Unsharder {
     if (folded.share == Share::kPacked) Add(packed_, folded.parts);
   }
 
+  // What shows that the stages are in the order that was told; empty: nothing.
+  [[nodiscard]] std::string StageOrderText() const {
+    if (stages_in_order_ == 0) return {};
+    const auto stages = static_cast<size_t>(hint_.SizeOr("pp", 1));
+    return fmt::format("ranks that get what the stage ahead gives: {} of {}", stages_in_order_,
+                       ranks_.size() - ranks_.size() / stages);
+  }
+
   static std::string ParameterOf(const Part& part, std::string_view place) {
     const auto name = ParseCallName(part.name);
     return fmt::format("{} {}", name ? name->path : std::string_view(part.name), place);
@@ -484,53 +573,6 @@ class Unsharder {
   static void Add(Divided& divided, int64_t parts) {
     ++divided.count;
     divided.parts = std::max(divided.parts, parts);
-  }
-
-  // Lists of one name in several modules are told together.
-  void DescribeLists(UnshardReport& report) {
-    struct Found {
-      int64_t agreeing = 0;
-      bool is_certain = true, fits = true;
-      std::map<int64_t, std::pair<int64_t, int64_t>> ranks;  // number of modules, first one
-    };
-    std::map<std::string, Found> lists;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      for (const auto& [list, found] : offsets_[i]) {
-        Found& all = lists[WithStars(list)];
-        all.ranks.emplace(ranks_[i].rank, std::pair(found.count, found.first));
-        all.agreeing += std::max<int64_t>(found.agreeing, 0);
-        all.is_certain = all.is_certain && found.is_certain;
-        all.fits = all.fits && found.agreeing >= 0;
-      }
-    }
-    for (const auto& [list, found] : lists) {
-      std::vector<std::string> ranks;
-      for (const auto& [rank, range] : found.ranks) {
-        ranks.push_back(
-            fmt::format("rank {} {} to {}", rank, range.second, range.second + range.first - 1));
-      }
-      report.plan.push_back(
-          fmt::format("{} by golden's numbers: {} ({})", list, fmt::join(ranks, ", "),
-                      found.is_certain ? fmt::format("{} parameters agree", found.agreeing)
-                      : found.fits     ? "not proven: other numbers fit as well"
-                                       : "not proven: no numbers fit golden's parameters"));
-    }
-  }
-
-  static std::string WithStars(std::string_view list) {
-    std::string text;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const bool begins = i > 0 && list[i - 1] == '.';
-      size_t end = i;
-      while (begins && end < list.size() && list[end] >= '0' && list[end] <= '9') ++end;
-      if (end > i && (end == list.size() || list[end] == '.')) {
-        text += '*';
-        i = end - 1;
-      } else {
-        text += list[i];
-      }
-    }
-    return text;
   }
 
   static std::vector<std::string> WaysOf(const DividedBy& all) {
@@ -556,9 +598,7 @@ class Unsharder {
 
   void DescribeActivations(UnshardReport& report) {
     if (SharesInput()) {
-      const bool is_batch = input_.dimensions.front() == 0;
-      report.layout.push_back(
-          fmt::format("{} parallel {}", is_batch ? "data" : "context", input_.parts));
+      DescribeInput(report);
     } else if (sequence_parts_ > 1) {
       report.layout.push_back(fmt::format("sequence parallel {}", sequence_parts_));
     }
@@ -567,6 +607,10 @@ class Unsharder {
           "gradients inside are {} times golden's, as each rank takes the mean over its "
           "own part: compared after division",
           gradient_scale_));
+    }
+    if (reduced_ > 0) {
+      report.plan.push_back(fmt::format(
+          "gradients: {} are compared by the shards that a reduction left on the ranks", reduced_));
     }
     if (summed_ > 0) {
       report.plan.push_back(fmt::format(
@@ -582,6 +626,26 @@ class Unsharder {
         fmt::format("values of calls: shards: {}; whole: {}", fmt::join(ways, ", "), whole_));
   }
 
+  // What was said tells the names of the dimensions, of which the shapes know the order alone.
+  void DescribeInput(UnshardReport& report) {
+    const bool is_batch = input_.dimensions.front() == 0;
+    const bool is_data_said = hint_.Has("dp") || hint_.Has("fsdp");
+    int64_t data = is_batch ? input_.parts : 1;
+    if (is_data_said) data = hint_.SizeOr("dp", 1) * hint_.SizeOr("fsdp", 1);
+    if (hint_.Has("cp")) data = input_.parts / hint_.SizeOr("cp", 1);
+    const int64_t context = input_.parts / data;
+    if (input_.dimensions.size() == 1 && (data > 1) != is_batch) {
+      report.plan.push_back(fmt::format(
+          "dimension {} of the first module's input is {}: told by --layout, not proven",
+          input_.dimensions.front(), is_batch ? "the sequence" : "the batch"));
+    }
+    if (context > 1) report.layout.push_back(fmt::format("context parallel {}", context));
+    if (data > 1) {
+      report.layout.push_back(
+          fmt::format("{}data parallel {}", reduced_ > 0 ? "fully sharded " : "", data));
+    }
+  }
+
   void DescribeStages(UnshardReport& report) {
     for (const auto& [holders, count] : stages_) {
       std::vector<int64_t> numbers;
@@ -590,20 +654,11 @@ class Unsharder {
                                         numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "),
                                         count));
     }
-    if (stages_.empty()) return;
-    report.layout.push_back(
-        fmt::format("{} parallel {}", OnlyExpertsApart() ? "expert" : "pipeline", stages_.size()));
-  }
-
-  // Whether what single ranks hold are experts, and everything else is everywhere.
-  [[nodiscard]] bool OnlyExpertsApart() const {
-    for (const auto& [place, part] : golden_places_) {
-      if (!part->is_module() || place.find("expert") != place.npos) continue;
-      size_t holders = 0;
-      for (const auto& places : places_) holders += places.contains(place) ? 1 : 0;
-      if (holders > 0 && holders < ranks_.size()) return false;
+    if (stage_sets_.size() > 1) {
+      report.layout.push_back(fmt::format("pipeline parallel {}", stage_sets_.size()));
     }
-    return true;
+    const int64_t experts = ExpertParts();
+    if (experts > 1) report.layout.push_back(fmt::format("expert parallel {}", experts));
   }
 
   void DescribeLeftOut(UnshardReport& report) {
@@ -634,6 +689,9 @@ class Unsharder {
 
   RankTree golden_, out_;
   std::vector<RankTree> ranks_;
+  LayoutHint hint_;
+  int64_t stages_in_order_ = 0;  // ranks whose input shows it
+  RankGroups told_tensor_groups_;
   std::vector<ListOffsets> offsets_;                            // of each rank
   std::vector<std::unordered_map<std::string, Part*>> places_;  // of each rank
   std::unordered_map<std::string, Part*> golden_places_;
@@ -649,7 +707,7 @@ class Unsharder {
   FoldedTensor input_;
   double gradient_scale_ = 1;
   int64_t sequence_parts_ = 1, tensor_parts_ = 1;  // tensor_parts_: most shards of a parameter
-  uint64_t loop_calls_ = 0, summed_ = 0;
+  uint64_t loop_calls_ = 0, summed_ = 0, reduced_ = 0;
 
   std::set<std::string> counted_parameters_;
   uint64_t parameters_ = 0, proven_ = 0, whole_parameters_ = 0, whole_ = 0;
@@ -670,6 +728,7 @@ std::string UnshardReport::Text() const {
 }
 
 Result<UnshardReport> Unshard(const UnshardRequest& request) {
+  PL_TRY_ASSIGN(LayoutHint hint, ParseLayoutHint(request.layout));
   PL_TRY_ASSIGN(const std::vector<load::RankDirectory> golden, ListRanks(request.golden));
   PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, ListRanks(request.target));
   if (golden.size() != 1) {
@@ -691,7 +750,7 @@ Result<UnshardReport> Unshard(const UnshardRequest& request) {
   PL_TRY(CheckAllRanks(request.target, {trees.begin() + 2, trees.end()}));
   RankTree first = std::move(trees[0]), second = std::move(trees[1]);
   trees.erase(trees.begin(), trees.begin() + 2);
-  Unsharder unsharder(std::move(first), std::move(second), std::move(trees));
+  Unsharder unsharder(std::move(first), std::move(second), std::move(trees), std::move(hint));
   if (Status fits = unsharder.Run(); !fits) return fits.error().In(request.target);
   UnshardReport report;
   unsharder.Describe(report);
