@@ -6,7 +6,9 @@ Each process trains one step on its part of the model or of the batch and record
 DIRECTORY/LAYOUT; the layouts are in LAYOUTS. All start from the weights and tokens of `single`
 (those with experts: `mixtral`), so what they compute is the same. With LAYOUT-fault what layer 2's
 up projections give on the last rank is a hundredth too large; with LAYOUT-other the weights are
-others; with LAYOUT-equal all layers, and all experts, have the same weights.
+others; with LAYOUT-equal all layers, and all experts, have the same weights; with LAYOUT-exchanged
+two ranks hand each other what layer 2's gate and up projections give. With -tensor tensors are
+recorded.
 """
 
 from __future__ import annotations
@@ -140,6 +142,20 @@ class SumApart(torch.autograd.Function):
         return torch.cat(parts, 1), None
 
 
+class Exchange(torch.autograd.Function):
+    """What the other one of two ranks has."""
+
+    @staticmethod
+    def forward(ctx: Any, mine: Tensor) -> Tensor:
+        parts = [torch.empty_like(mine) for _ in range(2)]
+        dist.all_gather(parts, mine.contiguous())
+        return parts[1 - dist.get_rank()]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
 class Norm(nn.Module):
     """Root mean square norm."""
 
@@ -159,9 +175,11 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.factor = 1.0
+        self.is_exchanged = False
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return functional.linear(hidden, self.weight) * self.factor
+        out = functional.linear(hidden, self.weight)
+        return (Exchange.apply(out) if self.is_exchanged else out) * self.factor
 
 
 class Weights:
@@ -388,6 +406,12 @@ def add_fault(model: Llama, plan: Plan) -> None:
             mlp.up_proj.factor = 1.01
 
 
+def add_exchange(model: Llama) -> None:
+    for name, block in model.layers.items():
+        if model.numbers[name] == 2:
+            block.mlp.gate_proj.is_exchanged = block.mlp.up_proj.is_exchanged = True
+
+
 def shard(model: Llama, plan: Plan) -> None:
     """PyTorch's fully sharded data parallelism."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -403,14 +427,17 @@ def record(layout: str, rank: int, directory: str) -> None:
     from plumbline.pytorch import PrecisionDebugger
 
     torch.set_num_threads(1)
-    name, _, variant = layout.partition("-")
+    name, *variants = layout.split("-")
     plan = Plan(name, rank, f"{directory}.store")
-    model = Llama(plan, seed=8 if variant == "other" else 7, are_equal=variant == "equal")
-    if variant == "fault":
+    model = Llama(plan, seed=8 if "other" in variants else 7, are_equal="equal" in variants)
+    if "fault" in variants:
         add_fault(model, plan)
+    if "exchanged" in variants:
+        add_exchange(model)
     if plan.is_fully_sharded:
         shard(model, plan)
-    debugger = PrecisionDebugger(dump_path=directory, task="statistics", level="mix")
+    debugger = PrecisionDebugger(dump_path=directory, level="mix",
+                                 task="tensor" if "tensor" in variants else "statistics")
     debugger.start(model)
     step(model, plan)
     debugger.stop()

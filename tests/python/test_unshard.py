@@ -48,7 +48,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All recordings."""
     out = tmp_path_factory.mktemp("runs")
     names = ["single", "mixtral", *LAYOUTS, *(f"{name}-fault" for name in FAULTS), "tp2-other",
-             "single-equal", "mixtral-equal", *TOLD, "pp4"]
+             "single-equal", "mixtral-equal", *TOLD, "pp4", "single-tensor", "mixtral-tensor",
+             *(f"{name}-tensor" for name in ELEMENTS),
+             *(f"{name}-exchanged{task}" for name in ("tp2", "cp2") for task in ("", "-tensor"))]
     done = subprocess.run([sys.executable, HERE / "parallel_llama.py", out, *names], text=True,
                           capture_output=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -56,8 +58,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def golden_of(runs: Path, name: str) -> Path:
-    golden = "mixtral" if "ep" in name else "single"
-    return runs / (golden + "-equal" if name.endswith("-equal") else golden) / "step0"
+    layout, *variants = name.split("-")
+    alike = [variant for variant in variants if variant in ("equal", "tensor")]
+    return runs / "-".join(["mixtral" if "ep" in layout else "single", *alike]) / "step0"
 
 
 def unsharded(runs: Path, name: str, out: Path, *more: str) -> list[str]:
@@ -316,3 +319,70 @@ def test_a_layout_is_of_what_is_brought_together(runs: Path, tmp_path: Path) -> 
                           text=True, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "plumb compare: --layout: belongs to --unshard\n"
+
+
+ELEMENTS = {"tp2": 58, "cp2": 233, "dp2": 50, "pp2": 50, "tp2_pp2": 58, "fsdp2": 50, "pp2_ep2": 50}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_recorded_tensors_are_compared_element_by_element(runs: Path, tmp_path: Path,
+                                                          name: str) -> None:
+    lines = unsharded(runs, f"{name}-tensor", tmp_path)
+    assert re.search("no wrong call$|^not judged completely: ", lines[0]), lines
+    told = line_with(lines, "tensors: ")
+    in_order, by_size = re.match(r"tensors: (\d+) values.*?; (\d+) in order of size", told).groups()
+    assert int(in_order) > 900 and int(by_size) == ELEMENTS[name], told
+    assert ("zig-zag over 2 ranks" in told) == (name == "cp2")
+    # What needs no sum of a recorded reduction is judged.
+    assert not any("such as a summand" in line for line in lines)
+    assert not list((tmp_path / "unsharded").glob("*/dump_tensor_data"))  # nothing is copied
+
+
+@pytest.mark.parametrize("name", ["tp2", "cp2"])
+def test_elements_that_two_ranks_exchanged_are_seen(runs: Path, tmp_path: Path, name: str) -> None:
+    lines = unsharded(runs, f"{name}-exchanged-tensor", tmp_path / "tensor")
+    inside = "inside: Module.layers.2.mlp.gate_proj.Linear.forward.0 "
+    assert lines[0].startswith("first wrong call: ")
+    assert line_with(lines, "inside: ").startswith(inside)
+    assert line_with(lines, "cause: ").startswith("cause: permuted (high confidence)")
+    assert line_with(lines, "inputs already differ: input.0 (the result of Functional.linear.")
+    # By statistics it is a later call, which mixes what the ranks have.
+    lines = unsharded(runs, f"{name}-exchanged", tmp_path / "statistics")
+    assert not line_with(lines, "inside: ").startswith(inside)
+
+
+def test_ranks_in_another_order_prove_none(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "tp2-tensor", tmp_path / "tp2-tensor")
+    step = tmp_path / "tp2-tensor/step0"
+    (step / "rank0").rename(step / "other")
+    (step / "rank1").rename(step / "rank0")
+    (step / "other").rename(step / "rank1")
+    done = subprocess.run(
+        [PLUMB, "compare", step, golden_of(runs, "tp2-tensor"), "--unshard", "-o",
+         tmp_path / "out"], text=True, capture_output=True, timeout=60, check=False)
+    assert done.stdout.startswith("no wrong call")
+    by_size = re.search(r"; (\d+) in order of size, as nothing shows", done.stdout)
+    assert by_size is not None and int(by_size.group(1)) > 500
+    assert "certainty: medium: every element was compared; " in done.stdout
+    assert "elements that changed places are not seen there" in done.stdout
+
+
+def test_a_rank_without_its_tensors_is_compared_by_statistics(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "tp2-tensor", tmp_path / "run")
+    shutil.rmtree(tmp_path / "run/step0/rank1/dump_tensor_data")
+    done = subprocess.run(
+        [PLUMB, "compare", tmp_path / "run/step0", golden_of(runs, "tp2-tensor"), "--unshard", "-o",
+         tmp_path / "out"], text=True, capture_output=True, timeout=60, check=False)
+    assert "(statistics mode)" in done.stdout and "tensors: " not in done.stdout
+
+
+def test_a_damaged_tensor_is_no_claim(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "tp2-tensor", tmp_path / "run")
+    name = "Module.layers.2.mlp.gate_proj.Linear.forward.0.output.0.pt"
+    path = tmp_path / "run/step0/rank1/dump_tensor_data" / name
+    path.unlink()  # the same contents may have other names
+    path.write_bytes(b"nothing")
+    done = subprocess.run(
+        [PLUMB, "compare", tmp_path / "run/step0", golden_of(runs, "tp2-tensor"), "--unshard", "-o",
+         tmp_path / "out"], text=True, capture_output=True, timeout=60, check=False)
+    assert done.stdout.startswith("not judged completely: "), done.stdout

@@ -225,16 +225,6 @@ std::string_view KindText(CallKind kind) {
                                        : "parameters_grad";
 }
 
-// "layers.*.mlp.experts" of "layers.3.mlp.experts".
-std::string WithStars(std::string_view list) {
-  std::string text;
-  for (const std::string_view part : SplitAt(list, '.')) {
-    if (!text.empty()) text += '.';
-    text += NaturalAfter("", part) && !text.empty() ? "*" : part;
-  }
-  return text;
-}
-
 // What the ranks have of the lists of one name.
 struct ListsOfName {
   int64_t agreeing = 0;
@@ -254,6 +244,15 @@ std::string ProofText(const std::string& name, const ListsOfName& lists, std::st
 }
 
 }  // namespace
+
+std::string WithStars(std::string_view list) {
+  std::string text;
+  for (const std::string_view part : SplitAt(list, '.')) {
+    if (!text.empty()) text += '.';
+    text += NaturalAfter("", part) && !text.empty() ? "*" : part;
+  }
+  return text;
+}
 
 std::vector<std::string> TextsOfLists(std::span<const ListOffsets> offsets,
                                       std::span<const int64_t> numbers, std::string_view proof) {

@@ -46,6 +46,9 @@ using ToldAhead = std::function<std::optional<int64_t>(const std::string& list, 
 Result<ListOffsets> FindOffsets(const RankTree& golden, const RankTree& rank,
                                 const ToldAhead& told);
 
+// "layers.*.mlp.experts" of "layers.3.mlp.experts": the same of all modules of a list.
+std::string WithStars(std::string_view list);
+
 // Which modules of golden's the ranks have, and what shows it: a line for each list; those of one
 // name in several modules are told together. `numbers`: of the ranks; `proof`: what shows that
 // lists of layers are where the user told, empty: nothing.

@@ -26,6 +26,7 @@
 #include "view/merge/parallel_layout.h"
 #include "view/merge/partial_sums.h"
 #include "view/merge/rank_tree.h"
+#include "view/unshard/gather_plan.h"
 #include "view/unshard/layout_hint.h"
 #include "view/unshard/parallel_run.h"
 #include "view/unshard/shard_fold.h"
@@ -34,20 +35,11 @@
 namespace plumbline::view {
 namespace {
 
-constexpr std::string_view kFoldedTask = "statistics";
 constexpr std::string_view kPlaceOfParameters = "parameters";
 // What a reduction of gradients left on a rank, beside its own gradient.
 constexpr std::string_view kReduced = ".reduced";
-constexpr size_t kNamed = 3;  // calls that a line names
 
 bool IsCommunication(std::string_view name) { return name.starts_with("Distributed."); }
-
-std::string Shortened(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kNamed);
-  std::string text = fmt::format("{}", fmt::join(std::span(names).first(shown), ", "));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
 
 class Unsharder {
  public:
@@ -57,23 +49,26 @@ class Unsharder {
         ranks_(std::move(ranks)),
         hint_(std::move(hint)) {}
 
+  // Also compare elements.
+  void GatherTensors(TensorPlaces places) { gather_.emplace(std::move(places)); }
+
   // kInvalidArgument: ranks or parameters are missing, no plan fits, or the hint does not.
   Status Run() {
     PL_TRY(FindPlaces());
     groups_ = SummingGroups(ranks_);
+    if (gather_) gather_->SumIn(groups_);
     sums_ = PartialSums(ranks_, groups_);
-    out_.task = kFoldedTask;
+    golden_.task = out_.task = kTaskOfStatistics;
     out_.level = ranks_.front().level;
     out_.framework = ranks_.front().framework;
     const auto out_places = PartsByPlace(out_, {});
-    std::unordered_map<const Part*, std::string_view> place_of;
     golden_places_ = PartsByPlace(golden_, {});
-    for (const auto& [place, part] : golden_places_) place_of.emplace(part, place);
+    for (const auto& [place, part] : golden_places_) place_of_.emplace(part, place);
     std::vector<Call> calls;
     for (Part* const part : PartsBelow(golden_.root())) {
-      const auto place = place_of.find(part);
+      const auto place = place_of_.find(part);
       // Entries of one place are one call that was recorded twice: the first counts.
-      if (place == place_of.end()) continue;
+      if (place == place_of_.end()) continue;
       calls.push_back({part, out_places.at(std::string(place->second)), PeersAt(place->second)});
       for (const auto& [rank, peer] : calls.back().peers) used_.insert(peer);
     }
@@ -84,6 +79,10 @@ class Unsharder {
     FindStages(calls);
     FindGradientScale(calls);
     for (Call& call : calls) Fold(call);
+    if (gather_) {
+      gather_->Finish(golden_, out_);
+      std::erase_if(summands_, [&](const std::string& name) { return gather_->Compares(name); });
+    }
     return CheckHint(hint_, Found());
   }
 
@@ -117,6 +116,7 @@ class Unsharder {
           "proof: {} of {} parameters have golden's statistics{}", proven_, parameters_,
           proven_ == parameters_ ? "" : "; the others differ, or the layout is another one"));
     }
+    if (gather_) report.plan.push_back(gather_->Text());
     if (!summands_.empty()) {
       report.plan.push_back(
           fmt::format("not judged: {} values of which each rank has its own, such as a summand: {}",
@@ -267,6 +267,7 @@ class Unsharder {
         if (value.golden.is_output || IsParameter(value.golden)) continue;
         if (value.golden.tensor->shape.empty()) continue;
         input_ = FoldedOf(value);
+        if (gather_) gather_->SetInput(GatheredOf(call, value, input_.share), input_);
         input_name_ = fmt::format("{}.{}", call.golden->name, value.golden.place);
         input_holders_ = call.peers.size();
         return;
@@ -428,20 +429,24 @@ class Unsharder {
     if (larger > equal) gradient_scale_ = times;
   }
 
+  // Golden's, without numbers.
+  void LeaveUnjudged(Call& call, bool is_incomplete) {
+    for (PlacedValue& value : PlacedValuesOf(*call.out)) {
+      if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
+    }
+    if (is_incomplete) {
+      incomplete_.push_back(call.golden->name);
+    } else {
+      ++loop_calls_;
+    }
+  }
+
   void Fold(Call& call) {
     Part& golden = *call.golden;
     Part& out = *call.out;
     const bool is_incomplete = !call.peers.empty() && !IsComplete(call);
     if (IsInLoop(golden) || is_incomplete) {
-      // Golden's, without numbers: not judged.
-      for (PlacedValue& value : PlacedValuesOf(out)) {
-        if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
-      }
-      if (is_incomplete) {
-        incomplete_.push_back(golden.name);
-      } else {
-        ++loop_calls_;
-      }
+      LeaveUnjudged(call, is_incomplete);
       return;
     }
     out.members.clear();
@@ -455,11 +460,13 @@ class Unsharder {
     std::vector<std::pair<std::string, TensorRecord>> folds;
     for (Value& value : ValuesOf(call)) {
       FoldedTensor folded = FoldedOf(value);
-      const bool is_whole = folded.share == Share::kWhole;  // on every rank, without a sum
+      const Share own = folded.share;
+      const bool is_whole = own == Share::kWhole;  // on every rank, without a sum
       if (folded.share == Share::kSummands) Sum(value, call, folded);
       if (gradient_scale_ != 1 && IsBackward(golden) && !is_whole) {
         Divide(folded.tensor, gradient_scale_);
       }
+      if (gather_) gather_->Add(GatheredOf(call, value, own, folded.share), folded);
       if (IsParameter(value.golden)) {
         has_parameters = true;
         has_shards = has_shards || folded.share != Share::kWhole;
@@ -487,6 +494,25 @@ class Unsharder {
     out.members = std::move(shown.members);
     std::erase_if(out.members, [](const auto& member) { return member.first.ends_with(kReduced); });
     out.frames = shown.frames;
+  }
+
+  // A value whose elements may be compared too: `own` as the ranks hold it, `found` with a sum.
+  [[nodiscard]] GatherPlan::Value GatheredOf(const Call& call, const Value& value, Share own,
+                                             Share found = Share::kUnknown) const {
+    GatherPlan::Value gathered{.place = value.golden.place, .golden = call.golden, .out = call.out};
+    gathered.tensor = value.golden.tensor;
+    gathered.kind = fmt::format("{} {}", WithStars(place_of_.at(call.golden)), value.golden.place);
+    // Parts of unknown ranks have no order.
+    if (value.parts.size() == call.peers.size()) {
+      gathered.ranks = HoldersOf(call.peers);
+      gathered.parts.assign(value.parts.begin(), value.parts.end());
+    }
+    gathered.share = own;
+    gathered.is_summed = own == Share::kSummands && found != own && found != Share::kUnknown;
+    const bool is_scaled = IsBackward(*call.golden) && own != Share::kWhole;
+    gathered.divisor = is_scaled ? gradient_scale_ : 1;
+    gathered.is_parameter = IsParameter(value.golden);
+    return gathered;
   }
 
   // The first rank whose arguments that are no tensors differ from golden's, where another rank has
@@ -695,6 +721,8 @@ class Unsharder {
   std::vector<ListOffsets> offsets_;                            // of each rank
   std::vector<std::unordered_map<std::string, Part*>> places_;  // of each rank
   std::unordered_map<std::string, Part*> golden_places_;
+  std::unordered_map<const Part*, std::string_view> place_of_;  // of golden's calls
+  std::optional<GatherPlan> gather_;
   std::unordered_set<const Part*> used_;
 
   RankGroups groups_;
@@ -748,9 +776,15 @@ Result<UnshardReport> Unshard(const UnshardRequest& request) {
     trees.push_back(std::move(**each));
   }
   PL_TRY(CheckAllRanks(request.target, {trees.begin() + 2, trees.end()}));
+  const bool have_tensors =
+      std::ranges::all_of(trees, [](const RankTree& tree) { return tree.task == kTaskOfTensors; });
   RankTree first = std::move(trees[0]), second = std::move(trees[1]);
   trees.erase(trees.begin(), trees.begin() + 2);
   Unsharder unsharder(std::move(first), std::move(second), std::move(trees), std::move(hint));
+  const auto places = have_tensors
+                          ? FindTensors(request.golden, request.target, ranks, golden.front())
+                          : std::nullopt;
+  if (places) unsharder.GatherTensors(*places);
   if (Status fits = unsharder.Run(); !fits) return fits.error().In(request.target);
   UnshardReport report;
   unsharder.Describe(report);
