@@ -59,6 +59,7 @@ struct CompareArguments {
   std::string mode = "auto";
   bool consistent_check = false;
   bool unshard = false;
+  std::string layout;
   std::string backend;
   std::string module_map;
   CompareOptions options;
@@ -273,8 +274,9 @@ Result<int> CompareUnsharded(CompareArguments& arguments) {
   for (int next = 2; KindOf(directory) != PathKind::kMissing; ++next) {
     directory = JoinPath(arguments.options.output_dir, fmt::format("unsharded_{}", next));
   }
-  PL_TRY_ASSIGN(const view::UnshardReport report,
-                view::Unshard({arguments.target_path, arguments.golden_path, directory}));
+  PL_TRY_ASSIGN(
+      const view::UnshardReport report,
+      view::Unshard({arguments.target_path, arguments.golden_path, directory, arguments.layout}));
   arguments.target_path = report.target;
   arguments.golden_path = report.golden;
   PL_TRY_ASSIGN(const int status, CompareRecordings(arguments));
@@ -411,6 +413,9 @@ Result<int> RunCompare(CompareArguments& arguments) {
   PL_TRY(CheckShard(arguments));
   arguments.options.on_progress = TerminalProgress();
   if (arguments.unshard) return CompareUnsharded(arguments);
+  if (!arguments.layout.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "--layout: belongs to --unshard");
+  }
   if (!arguments.consistent_check && AreMixed(arguments.target_path, arguments.golden_path)) {
     if (arguments.machine || !arguments.next_config.empty()) {
       return Error(ErrorCode::kInvalidArgument,
@@ -423,6 +428,15 @@ Result<int> RunCompare(CompareArguments& arguments) {
                         [&](const MixedRequest& part) { return CompareOne(part, arguments); });
   }
   return CompareByKind(arguments);
+}
+
+void AddUnshardOptions(CLI::App& command, CompareArguments& arguments) {
+  command.add_flag("--unshard", arguments.unshard,
+                   "TARGET ran on several ranks, GOLDEN on one: bring the ranks together first");
+  command
+      .add_option("--layout", arguments.layout,
+                  "with --unshard: what the run was, such as tp=2,pp=2, where it is not found")
+      ->type_name("SIZES");
 }
 
 void AddOptions(CLI::App& command, CompareArguments& arguments) {
@@ -463,8 +477,7 @@ void AddOptions(CLI::App& command, CompareArguments& arguments) {
       .add_option("--module-map", arguments.module_map,
                   "with --consistent_check: YAML of names in the training and in the inference")
       ->type_name("FILE");
-  command.add_flag("--unshard", arguments.unshard,
-                   "TARGET ran on several ranks, GOLDEN on one: bring the ranks together first");
+  AddUnshardOptions(command, arguments);
   command.add_flag("--is_print_compare_log", arguments.tensor_log,
                    "one line per compared tensor on stderr (also -tensor_log)");
   command.add_flag_callback(

@@ -23,34 +23,6 @@ constexpr std::string_view kProcessed = "processed;";
 constexpr std::string_view kSpecial = "%/;";
 constexpr std::array<std::string_view, 3> kStepNames = {"rows=", "right=", "left="};  // by Kind
 
-std::string Spelled(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (kSpecial.find(c) == std::string_view::npos) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
-std::optional<std::string> ReadSpelled(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const auto* const found = std::ranges::find_if(
-        kSpecial, [&](char c) { return text.substr(i).starts_with(Spelled({&c, 1})); });
-    if (found == kSpecial.end()) return std::nullopt;
-    out += *found;
-    i += 2;
-  }
-  return out;
-}
-
 bool HoldsTensor(std::string_view path) {
   return path.ends_with(".npy") || path.ends_with(".pt") || path.ends_with(".pth");
 }
@@ -66,7 +38,7 @@ std::optional<ProcessingStep> ParseStep(std::string_view text) {
       const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
       return whole && step.rows >= 0 ? std::optional(step) : std::nullopt;
     }
-    const auto path = ReadSpelled(text);
+    const auto path = PathSpelledAs(text);
     if (!path || !HoldsTensor(*path)) return std::nullopt;
     step.matrix = *path;
     return step;
@@ -191,6 +163,34 @@ Result<Elements> Product(const ProcessingStep& step, const Elements& x) {
 
 }  // namespace
 
+std::string SpelledPath(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (kSpecial.find(c) == std::string_view::npos) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> PathSpelledAs(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const auto* const found = std::ranges::find_if(
+        kSpecial, [&](char c) { return text.substr(i).starts_with(SpelledPath({&c, 1})); });
+    if (found == kSpecial.end()) return std::nullopt;
+    out += *found;
+    i += 2;
+  }
+  return out;
+}
+
 std::string ProcessingStep::Text() const {
   if (kind == StepKind::kKeepRows) return fmt::format("rows from {} on are set to 0", rows);
   return fmt::format("is multiplied by {} from the {}", matrix,
@@ -198,11 +198,11 @@ std::string ProcessingStep::Text() const {
 }
 
 std::string ProcessedName(std::string_view file, std::span<const ProcessingStep> steps) {
-  std::string name = fmt::format("{}{}", kProcessed, Spelled(file));
+  std::string name = fmt::format("{}{}", kProcessed, SpelledPath(file));
   for (const ProcessingStep& step : steps) {
     name += fmt::format(
         ";{}{}", kStepNames[static_cast<size_t>(step.kind)],
-        step.kind == StepKind::kKeepRows ? std::to_string(step.rows) : Spelled(step.matrix));
+        step.kind == StepKind::kKeepRows ? std::to_string(step.rows) : SpelledPath(step.matrix));
   }
   return name;
 }
@@ -214,7 +214,7 @@ std::optional<ProcessedTensor> ParseProcessedName(std::string_view name) {
   for (bool is_file = true;; is_file = false) {
     const size_t end = name.find(';');
     if (is_file) {
-      auto file = ReadSpelled(name.substr(0, end));
+      auto file = PathSpelledAs(name.substr(0, end));
       if (!file) return std::nullopt;
       processed.file = std::move(*file);
     } else {

@@ -29,6 +29,11 @@ struct ProcessingStep {
   [[nodiscard]] std::string Text() const;
 };
 
+// A path as part of such names, which are no paths: slashes are spelled "%2F".
+std::string SpelledPath(std::string_view path);
+// The path that is spelled so; nothing if none is.
+std::optional<std::string> PathSpelledAs(std::string_view text);
+
 // The name under which OpenTensor() finds what the steps make of a tensor file, one after the
 // other: "processed;x.pt;rows=5;right=m.npy". It is no path: slashes are spelled "%2F".
 std::string ProcessedName(std::string_view file, std::span<const ProcessingStep> steps);

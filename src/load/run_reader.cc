@@ -19,6 +19,7 @@
 #include "formats/pytorch/debug_mode_log.h"
 #include "load/derived_tensor.h"
 #include "load/detect.h"
+#include "load/gathered_tensor.h"
 #include "load/graph_dump.h"
 #include "load/name_mapping.h"
 #include "load/operator_dumps.h"
@@ -37,6 +38,11 @@ Result<TensorFile> OpenNamed(const PathOf& path_of, const std::string& data_name
   if (const auto processed = ParseProcessedName(data_name)) {
     PL_TRY_ASSIGN(const TensorFile file, OpenNamed(path_of, processed->file, check));
     return Process(file.view(), processed->steps);
+  }
+  if (const auto gathered = ParseGatheredName(data_name)) {
+    return Gather(*gathered, [&](const std::string& file) {
+      return TensorFile::Open(path_of(file), check);
+    });
   }
   if (const auto derived = ParseDerivedName(data_name)) {
     return MakeDerivedTensor(*derived, [&](const std::string& file) -> Result<TensorFile> {
@@ -65,7 +71,8 @@ Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name) {
 
 std::string NoteOnTensorDirectory(const Run& run) {
   const std::string& named = run.header().dump_data_dir;
-  if (run.header().of_graphs || named.empty()) return {};
+  // What was made of several recordings has its tensors there.
+  if (run.header().of_graphs || run.header().is_merged || named.empty()) return {};
   const std::string beside =
       JoinPath(DirectoryOf(run.dump_json_path()), run_files::kTensorDirectory);
   if (KindOf(beside) == PathKind::kDirectory) return {};

@@ -9,6 +9,7 @@
 
 #include "base/memory/digest.h"
 #include "base/text/number_text.h"
+#include "load/gathered_tensor.h"
 #include "load/processed_tensor.h"
 
 namespace plumbline::match {
@@ -262,7 +263,8 @@ class Walker {
     if (is_file && !tensor.data_name->empty() && *tensor.data_name != "-1") {
       item.data_name = *tensor.data_name;
       // The row is named after its file: keyword tensors are "kwargs" there and "input" elsewhere.
-      if (named_by_files_) item.name = item.data_name.substr(0, item.data_name.rfind('.'));
+      const bool is_own_file = !load::ParseGatheredName(item.data_name.view());
+      if (named_by_files_ && is_own_file) item.name = item.data_name.substr(0, item.data_name.rfind('.'));
     }
   }
 

@@ -8,6 +8,9 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text/number_text.h"
+#include "record/gathered_name.h"
+
 namespace plumbline::report {
 
 namespace {
@@ -68,7 +71,17 @@ Certainty CertaintyOf(const Comparison& comparison) {
   const DigestKind digests = comparison.mode == CompareMode::kDigest
                                  ? measure::DigestKindOf(comparison.rows)
                                  : DigestKind::kChecksum;
-  return CertaintyOf(comparison.mode, digests, comparison.limit);
+  Certainty certainty = CertaintyOf(comparison.mode, digests, comparison.limit);
+  const auto by_size = std::ranges::count_if(comparison.rows, [](const ComparedRow& row) {
+    return row.target && row.golden && IsInOrderOfSize(row.target->data_name);
+  });
+  if (by_size == 0) return certainty;
+  if (certainty.level == kLevelOfAll) certainty.level = "medium";
+  certainty.text += fmt::format(
+      "; {} in order of size, as nothing shows the order of their elements: elements that changed "
+      "places are not seen there",
+      CountText(static_cast<uint64_t>(by_size), "value"));
+  return certainty;
 }
 
 std::string CertaintyLine(const Certainty& certainty) {

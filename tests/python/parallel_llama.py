@@ -6,7 +6,9 @@ Each process trains one step on its part of the model or of the batch and record
 DIRECTORY/LAYOUT; the layouts are in LAYOUTS. All start from the weights and tokens of `single`
 (those with experts: `mixtral`), so what they compute is the same. With LAYOUT-fault what layer 2's
 up projections give on the last rank is a hundredth too large; with LAYOUT-other the weights are
-others.
+others; with LAYOUT-equal all layers, and all experts, have the same weights; with LAYOUT-exchanged
+two ranks hand each other what layer 2's gate and up projections give. With -tensor tensors are
+recorded.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ LAYOUTS: dict[str, dict[str, int]] = {
     "pp2": {"world": 2, "pp": 2}, "pp2_global": {"world": 2, "pp": 2, "global_names": 1},
     "ep2": {"world": 2, "ep": 2, "moe": 1}, "ep4": {"world": 4, "ep": 4, "moe": 1},
     "cp2": {"world": 2, "cp": 2}, "dp2": {"world": 2, "dp": 2},
+    "fsdp2": {"world": 2, "dp": 2, "fsdp": 1},
+    "pp4": {"world": 4, "pp": 4}, "pp2_ep2": {"world": 4, "pp": 2, "ep": 2, "moe": 1},
     "tp2_pp2": {"world": 4, "tp": 2, "pp": 2}, "tp2_dp2": {"world": 4, "tp": 2, "dp": 2},
 }
 
@@ -43,7 +47,7 @@ class Plan:
         self.rank = rank
         self.world = sizes.get("world", 1)
         self.is_moe, self.is_packed = "moe" in sizes, "packed" in sizes
-        self.has_sequence_parts = "sp" in sizes
+        self.has_sequence_parts, self.is_fully_sharded = "sp" in sizes, "fsdp" in sizes
         self.has_global_names = "global_names" in sizes
         place = self.rank
         self.index: dict[str, int] = {}
@@ -51,14 +55,22 @@ class Plan:
             self.index[name] = place % self.size[name]
             place //= self.size[name]
         self.tensor_group: Any = None
+        self.expert_group: Any = None
         if self.world > 1:
             dist.init_process_group("gloo", rank=self.rank, world_size=self.world,
                                     init_method=f"file://{store}")
-            for first in range(0, self.world, self.size["tp"]):
-                ranks = list(range(first, first + self.size["tp"]))
-                group = dist.new_group(ranks)
-                if self.rank in ranks:
-                    self.tensor_group = group
+            self.tensor_group = self._group("tp")
+            self.expert_group = self._group("ep")
+
+    def _group(self, name: str) -> Any:
+        """Of ranks that follow each other."""
+        own: Any = None
+        for first in range(0, self.world, self.size[name]):
+            ranks = list(range(first, first + self.size[name]))
+            group = dist.new_group(ranks)
+            if self.rank in ranks:
+                own = group
+        return own
 
     def part(self, whole: Tensor, name: str, dimension: int) -> Tensor:
         """This process's part of a tensor."""
@@ -130,6 +142,20 @@ class SumApart(torch.autograd.Function):
         return torch.cat(parts, 1), None
 
 
+class Exchange(torch.autograd.Function):
+    """What the other one of two ranks has."""
+
+    @staticmethod
+    def forward(ctx: Any, mine: Tensor) -> Tensor:
+        parts = [torch.empty_like(mine) for _ in range(2)]
+        dist.all_gather(parts, mine.contiguous())
+        return parts[1 - dist.get_rank()]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
 class Norm(nn.Module):
     """Root mean square norm."""
 
@@ -149,17 +175,25 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.factor = 1.0
+        self.is_exchanged = False
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return functional.linear(hidden, self.weight) * self.factor
+        out = functional.linear(hidden, self.weight)
+        return (Exchange.apply(out) if self.is_exchanged else out) * self.factor
 
 
 class Weights:
     """The weights of the whole model, the same everywhere."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, are_equal: bool) -> None:
         self.plan = plan
+        self.seed, self.are_equal = seed, are_equal
         self.generator = torch.Generator().manual_seed(seed)
+
+    def begin_copy(self, of: int) -> None:
+        """A layer, or an expert, which may be the same as those before it."""
+        if self.are_equal:
+            self.generator.manual_seed(self.seed + of)
 
     def _make(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator) * 0.1
@@ -233,7 +267,10 @@ class Experts(nn.Module):
         super().__init__()
         self.plan = weights.plan
         self.router = weights.whole(EXPERTS, WIDTH)
-        all_experts = [Mlp(weights) for _ in range(EXPERTS)]
+        all_experts = []
+        for _ in range(EXPERTS):
+            weights.begin_copy(2)
+            all_experts.append(Mlp(weights))
         own = EXPERTS // self.plan.size["ep"]
         self.first = own * self.plan.index["ep"]
         self.experts = nn.ModuleList(all_experts[self.first:self.first + own])
@@ -241,14 +278,14 @@ class Experts(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         words = hidden.flatten(0, 1)
         if self.plan.size["ep"] > 1:
-            words = CopyIn.apply(words, None)
+            words = CopyIn.apply(words, self.plan.expert_group)
         shares, chosen = functional.softmax(self.router(words), dim=-1).topk(2, dim=-1)
         out = torch.zeros_like(words)
         for index, expert in enumerate(self.experts):
             word, place = (chosen == self.first + index).nonzero(as_tuple=True)
             out = out.index_add(0, word, expert(words[word]) * shares[word, place, None])
         if self.plan.size["ep"] > 1:
-            out = SumOut.apply(out, None)
+            out = SumOut.apply(out, self.plan.expert_group)
         return out.view_as(hidden)
 
 
@@ -257,6 +294,7 @@ class Block(nn.Module):
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
+        weights.begin_copy(1)
         self.plan = weights.plan
         self.input_norm = weights.norm()
         self.attention = Attention(weights)
@@ -281,9 +319,9 @@ class Block(nn.Module):
 class Llama(nn.Module):
     """The layers that this process has; the first ones begin with words, the last end with them."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, are_equal: bool = False) -> None:
         super().__init__()
-        weights = Weights(plan, seed)
+        weights = Weights(plan, seed, are_equal)
         self.plan = plan
         embedding, blocks = weights.embedding(), [Block(weights) for _ in range(LAYERS)]
         norm, head = weights.norm(), weights.whole(WORDS, WIDTH)
@@ -368,17 +406,38 @@ def add_fault(model: Llama, plan: Plan) -> None:
             mlp.up_proj.factor = 1.01
 
 
+def add_exchange(model: Llama) -> None:
+    for name, block in model.layers.items():
+        if model.numbers[name] == 2:
+            block.mlp.gate_proj.is_exchanged = block.mlp.up_proj.is_exchanged = True
+
+
+def shard(model: Llama, plan: Plan) -> None:
+    """PyTorch's fully sharded data parallelism."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (plan.world,))
+    for part in [*model.layers.values(), model]:
+        fully_shard(part, mesh=mesh)
+
+
 def record(layout: str, rank: int, directory: str) -> None:
     """What one process does."""
     from plumbline.pytorch import PrecisionDebugger
 
     torch.set_num_threads(1)
-    name, _, variant = layout.partition("-")
+    name, *variants = layout.split("-")
     plan = Plan(name, rank, f"{directory}.store")
-    model = Llama(plan, seed=8 if variant == "other" else 7)
-    if variant == "fault":
+    model = Llama(plan, seed=8 if "other" in variants else 7, are_equal="equal" in variants)
+    if "fault" in variants:
         add_fault(model, plan)
-    debugger = PrecisionDebugger(dump_path=directory, task="statistics", level="mix")
+    if "exchanged" in variants:
+        add_exchange(model)
+    if plan.is_fully_sharded:
+        shard(model, plan)
+    debugger = PrecisionDebugger(dump_path=directory, level="mix",
+                                 task="tensor" if "tensor" in variants else "statistics")
     debugger.start(model)
     step(model, plan)
     debugger.stop()

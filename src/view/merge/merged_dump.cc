@@ -60,9 +60,9 @@ Status WriteStacks(const std::vector<Part*>& parts, const std::string& path) {
 }
 
 // The entry of a part as it stands in dump.json. Its members move there.
-Call EntryOf(Part& part) {
+Call EntryOf(Part& part, bool has_files) {
   for (const PlacedValue& value : PlacedValuesOf(part)) {
-    if (value.tensor != nullptr) ForgetContents(*value.tensor);
+    if (value.tensor != nullptr && !has_files) ForgetContents(*value.tensor);
   }
   Call call;
   call.name = part.name;
@@ -85,10 +85,11 @@ Status WriteEntries(const RankTree& tree, const std::vector<Part*>& parts,
   header.level = tree.level;
   header.framework = tree.framework;
   header.is_merged = true;
+  header.dump_data_dir = tree.tensor_directory;
   writer.Begin(header);
   for (Part* const part : parts) {
     if (part->members.empty() && part->merge.empty()) continue;
-    writer.Add(EntryOf(*part));
+    writer.Add(EntryOf(*part, !tree.tensor_directory.empty()));
     if (text.size() < kPieceBytes) continue;
     PL_TRY(file.Write(text));
     text.clear();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -17,43 +18,28 @@ Error Wrong(std::string text) { return Error(ErrorCode::kInvalidArgument, std::m
 
 // Names of the dimensions in --order.
 constexpr std::string_view kTensorName = "tp", kPipelineName = "pp", kDataName = "dp";
-constexpr std::string_view kExpertName = "ep";
-constexpr std::array<std::string_view, 5> kDimensions = {kTensorName, "cp", kExpertName, kDataName,
-                                                         kPipelineName};
+constexpr std::string_view kExpertName = "ep", kContextName = "cp";
+constexpr std::array<std::string_view, 5> kDimensions = {kTensorName, kContextName, kExpertName,
+                                                         kDataName, kPipelineName};
 
-int64_t SizeOf(const ParallelLayout& layout, std::string_view dimension) {
-  if (dimension == kTensorName) return layout.tensor;
-  if (dimension == kPipelineName) return layout.pipeline;
-  if (dimension == kDataName) return layout.ranks / (layout.tensor * layout.pipeline);
-  return 1;
+using Sizes = std::map<std::string_view, int64_t>;
+
+// Of a grouping along one dimension.
+Sizes SizesFor(ParallelDimension dimension, const ParallelLayout& layout) {
+  const bool of_experts = dimension == ParallelDimension::kExpert;
+  Sizes sizes = {{kTensorName, layout.tensor},
+                 {kContextName, of_experts ? 1 : layout.context},
+                 {kExpertName, of_experts ? layout.expert : 1},
+                 {kPipelineName, layout.pipeline}};
+  int64_t others = 1;
+  for (const auto& [name, size] : sizes) others *= size;
+  sizes.emplace(kDataName, std::max<int64_t>(layout.ranks / others, 1));
+  return sizes;
 }
 
-Status CheckOrderText(const ParallelLayout& layout, std::string_view side) {
-  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; };
-  if (layout.order.empty() || !std::ranges::all_of(layout.order, is_allowed)) {
-    return Wrong(
-        fmt::format("{}: --order: expected lower-case letters and \"-\", such as {}, got "
-                    "\"{}\"",
-                    side, kDefaultOrder, layout.order));
-  }
-  std::vector<std::string_view> seen;
-  for (const std::string_view part : SplitAt(layout.order, '-')) {
-    if (std::ranges::find(kDimensions, part) == kDimensions.end()) {
-      return Wrong(
-          fmt::format("{}: --order: unknown dimension \"{}\" in {} (expected tp, cp, ep, "
-                      "dp, pp)",
-                      side, part, layout.order));
-    }
-    if (std::ranges::find(seen, part) != seen.end()) {
-      return Wrong(fmt::format("{}: --order: {} names {} twice", side, layout.order, part));
-    }
-    seen.push_back(part);
-  }
-  return {};
-}
-
-// The dimensions from the fastest on, without "ep", those of size 1 that are not named at the end.
-Result<std::vector<std::string_view>> DimensionsOf(const ParallelLayout& layout) {
+// The dimensions from the fastest on, those of size 1 that are not named at the end.
+Result<std::vector<std::string_view>> DimensionsOf(const ParallelLayout& layout,
+                                                   const Sizes& sizes) {
   std::vector<std::string_view> order = SplitAt(layout.order, '-');
   const auto place = [&](std::string_view name) { return std::ranges::find(order, name); };
   const auto expert = place(kExpertName), data = place(kDataName);
@@ -62,14 +48,13 @@ Result<std::vector<std::string_view>> DimensionsOf(const ParallelLayout& layout)
   }
   for (const std::string_view name : kDimensions) {
     if (place(name) != order.end()) continue;
-    const int64_t size = SizeOf(layout, name);
+    const int64_t size = sizes.at(name);
     if (size != 1) {
       return Wrong(
           fmt::format("--order: {} does not name {}, whose size is {}", layout.order, name, size));
     }
     order.push_back(name);
   }
-  std::erase(order, kExpertName);
   return order;
 }
 
@@ -148,19 +133,45 @@ Status CheckLayout(const ParallelLayout& layout, size_t found, std::string_view 
     return Wrong(fmt::format("{}: --vpp: {} needs --pp 2 or more, got --pp {}", side, layout.chunks,
                              layout.pipeline));
   }
-  return CheckOrderText(layout, side);
+  return CheckOrder(layout.order, fmt::format("{}: --order", side));
+}
+
+Status CheckOrder(std::string_view order, std::string_view option) {
+  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; };
+  if (order.empty() || !std::ranges::all_of(order, is_allowed)) {
+    return Wrong(
+        fmt::format("{}: expected lower-case letters and \"-\", such as {}, got "
+                    "\"{}\"",
+                    option, kDefaultOrder, order));
+  }
+  std::vector<std::string_view> seen;
+  for (const std::string_view part : SplitAt(order, '-')) {
+    if (std::ranges::find(kDimensions, part) == kDimensions.end()) {
+      return Wrong(
+          fmt::format("{}: unknown dimension \"{}\" in {} (expected tp, cp, ep, "
+                      "dp, pp)",
+                      option, part, order));
+    }
+    if (std::ranges::find(seen, part) != seen.end()) {
+      return Wrong(fmt::format("{}: {} names {} twice", option, order, part));
+    }
+    seen.push_back(part);
+  }
+  return {};
 }
 
 Result<RankGroups> GroupsByArithmetic(const ParallelLayout& layout, ParallelDimension dimension) {
-  PL_TRY_ASSIGN(const std::vector<std::string_view> order, DimensionsOf(layout));
-  const std::string_view wanted =
-      dimension == ParallelDimension::kTensor ? kTensorName : kPipelineName;
+  const Sizes sizes = SizesFor(dimension, layout);
+  PL_TRY_ASSIGN(const std::vector<std::string_view> order, DimensionsOf(layout, sizes));
+  const std::string_view wanted = dimension == ParallelDimension::kTensor   ? kTensorName
+                                  : dimension == ParallelDimension::kExpert ? kExpertName
+                                                                            : kPipelineName;
   int64_t stride = 1, inner = 1;
   for (const std::string_view name : order) {
     if (name == wanted) inner = stride;
-    stride *= SizeOf(layout, name);
+    stride *= sizes.at(name);
   }
-  const int64_t size = SizeOf(layout, wanted);
+  const int64_t size = sizes.at(wanted);
   RankGroups groups;
   for (int64_t outer = 0; outer < layout.ranks; outer += inner * size) {
     for (int64_t first = outer; first < outer + inner; ++first) {

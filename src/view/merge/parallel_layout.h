@@ -16,8 +16,7 @@ namespace plumbline::view {
 
 inline constexpr std::string_view kDefaultOrder = "tp-cp-ep-dp-pp";  // Megatron's
 
-// Sizes of one run. Context and expert parallelism are 1; what is left of the ranks is data
-// parallelism.
+// Sizes of one run; what is left of the ranks is data parallelism.
 struct ParallelLayout {
   int64_t ranks = 1;     // --rank_size
   int64_t tensor = 1;    // --tp
@@ -25,6 +24,7 @@ struct ParallelLayout {
   int64_t chunks = 1;    // --vpp: parts of the model on each rank of a pipeline
   // Which dimension varies fastest over the ranks, and so on.
   std::string order = std::string(kDefaultOrder);
+  int64_t context = 1, expert = 1;  // of one recording: the hint of a comparison
 
   [[nodiscard]] bool is_single() const { return ranks == 1; }
 };
@@ -48,14 +48,19 @@ Result<std::vector<ParallelLayout>> LayoutsOf(const ParallelOptions& options, bo
 // "target" or "golden". kInvalidArgument.
 Status CheckLayout(const ParallelLayout& layout, size_t found, std::string_view side);
 
+// Whether an order names each dimension once. `option`: how a message calls it. kInvalidArgument.
+Status CheckOrder(std::string_view order, std::string_view option);
+
 // Each group in order of its dimension; groups in order of their first rank's other dimensions.
 using RankGroups = std::vector<std::vector<int64_t>>;
 
-enum class ParallelDimension : uint8_t { kTensor, kPipeline };
+enum class ParallelDimension : uint8_t { kTensor, kPipeline, kExpert };
 
 // rank = sum of index * stride, the stride being the product of the sizes of the dimensions that
-// come before in the order; a group varies one dimension. kInvalidArgument when the order lacks a
-// dimension larger than 1 or has "ep" apart from "dp".
+// come before in the order; a group varies one dimension. Experts are divided among ranks that have
+// their own part of the batch or of the sequence: where they are asked for, "cp" is 1, and else
+// "ep". kInvalidArgument when the order lacks a dimension larger than 1 or has "ep" apart from
+// "dp".
 Result<RankGroups> GroupsByArithmetic(const ParallelLayout& layout, ParallelDimension dimension);
 
 }  // namespace plumbline::view

@@ -117,5 +117,17 @@ TEST(ParallelLayout, OneValueForOneRecordingTwoForAPair) {
   EXPECT_EQ((*LayoutsOf(options, true))[0].chunks, 1);  // one value says nothing of two sides
 }
 
+TEST(ParallelLayout, ContextAndExpertsHaveGroupsOfTheirOwn) {
+  ParallelLayout layout{8, 2, 2, 1, "tp-cp-pp-dp"};
+  layout.context = 2;
+  EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kPipeline),
+            (RankGroups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
+  layout.order = kDefaultOrder;
+  layout.pipeline = 1;
+  layout.expert = 2;
+  EXPECT_EQ(*GroupsByArithmetic(layout, ParallelDimension::kExpert),
+            (RankGroups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
+}
+
 }  // namespace
 }  // namespace plumbline::view

@@ -50,6 +50,7 @@ struct RankTree {
   std::string task, level, framework;  // of dump.json
   bool counts_micro_steps = false;     // the recorder counted them
   int64_t micro_steps = 1;
+  std::string tensor_directory;     // of files that its tensors name; empty: they name none
   std::deque<Part> parts;           // the root first
   std::vector<std::string> stacks;  // JSON lists of frames
   std::vector<std::string> notes;

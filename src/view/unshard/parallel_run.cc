@@ -1,18 +1,20 @@
 #include "view/unshard/parallel_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/file/file.h"
 #include "load/rank_scan.h"
+#include "record/run_files.h"
 #include "view/merge/merged_values.h"
 
 namespace plumbline::view {
 namespace {
-
-constexpr std::string_view kTaskOfStatistics = "statistics", kTaskOfTensors = "tensor";
 
 // What a call has beside tensors, as one text.
 std::string ScalarText(const Value& value) {
@@ -40,6 +42,15 @@ void AddArguments(const Value& value, std::string_view name, int depth, std::str
   text += ';';
 }
 
+// The directory of a rank's tensors as a path below `top`; nothing if it has none there.
+std::optional<std::string> FilesBelow(const std::string& top, const std::string& rank) {
+  const std::string files = JoinPath(rank, run_files::kTensorDirectory);
+  if (KindOf(files) != PathKind::kDirectory) return std::nullopt;
+  const auto from = AbsolutePath(top), to = AbsolutePath(files);
+  if (!from || !to || !to->starts_with(*from + "/")) return std::nullopt;
+  return to->substr(from->size() + 1);
+}
+
 }  // namespace
 
 Result<std::vector<load::RankDirectory>> ListRanks(const std::string& path) {
@@ -61,8 +72,22 @@ Result<RankTree> ReadStatistics(const load::RankDirectory& rank, int64_t number)
                  fmt::format("{}: task {} has no statistics (expected statistics or tensor)",
                              rank.path, tree.task));
   }
-  tree.task = kTaskOfStatistics;
   return tree;
+}
+
+std::optional<TensorPlaces> FindTensors(const std::string& golden, const std::string& target,
+                                        std::span<const load::RankDirectory> ranks,
+                                        const load::RankDirectory& golden_rank) {
+  const auto of_golden = FilesBelow(golden, golden_rank.path);
+  const auto top = AbsolutePath(golden), target_top = AbsolutePath(target);
+  if (!of_golden || !top || !target_top) return std::nullopt;
+  TensorPlaces places{*top, *target_top, *of_golden, {}};
+  for (const load::RankDirectory& rank : ranks) {
+    auto own = FilesBelow(target, rank.path);
+    if (!own) return std::nullopt;
+    places.ranks.push_back(std::move(*own));
+  }
+  return places;
 }
 
 RankGroups SummingGroups(const std::vector<RankTree>& trees) {
@@ -111,6 +136,14 @@ Status CheckAllRanks(const std::string& target, std::span<const RankTree> trees)
 std::string ArgumentsOf(const ValueMap& members) {
   std::string text;
   for (const auto& [name, value] : members) AddArguments(value, name, 0, text);
+  return text;
+}
+
+std::string Shortened(const std::vector<std::string>& names) {
+  constexpr size_t kNamed = 3;
+  const size_t shown = std::min(names.size(), kNamed);
+  std::string text = fmt::format("{}", fmt::join(std::span(names).first(shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
 

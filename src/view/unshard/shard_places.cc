@@ -1,6 +1,7 @@
 #include "view/unshard/shard_places.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -82,13 +83,15 @@ std::optional<int64_t> Support(const TensorRecord& own, const TensorRecord& gold
 
 class OffsetSearch {
  public:
-  OffsetSearch(const RankTree& golden, const RankTree& rank)
-      : golden_lists_(ListsOf(ModulePaths(golden))),
+  OffsetSearch(const RankTree& golden, const RankTree& rank, ToldAhead told)
+      : rank_(rank.rank),
+        told_(std::move(told)),
+        golden_lists_(ListsOf(ModulePaths(golden))),
         golden_parameters_(ParametersOf(golden)),
         paths_(ModulePaths(rank)),
         parameters_(ParametersOf(rank)) {}
 
-  ListOffsets Run() {
+  Result<ListOffsets> Run() {
     // Outer lists first: the names of inner ones depend on them.
     std::set<std::string> done;
     for (bool is_new = true; is_new;) {
@@ -99,7 +102,12 @@ class OffsetSearch {
         if (!done.insert(list).second) continue;
         const auto golden = golden_lists_.find(list);
         if (golden == golden_lists_.end() || golden->second == numbers) continue;
-        Search(list, numbers, golden->second);
+        const auto ahead = told_ ? told_(list, static_cast<int64_t>(numbers.size())) : std::nullopt;
+        if (ahead) {
+          PL_TRY(Take(list, numbers, golden->second, *golden->second.begin() + *ahead));
+        } else {
+          Search(list, numbers, golden->second);
+        }
         is_new = true;
         break;
       }
@@ -113,28 +121,75 @@ class OffsetSearch {
     ListOffset best{list, static_cast<int64_t>(numbers.size()), *numbers.begin(), 0, -1, false};
     for (const int64_t first : golden) {
       const int64_t offset = first - *numbers.begin();
-      const bool fits = std::ranges::all_of(
-          numbers, [&](int64_t number) { return golden.contains(number + offset); });
-      if (!fits) continue;
-      const std::optional<int64_t> support = SupportOf(list, offset);
-      if (!support) continue;
+      if (!Fits(numbers, offset, golden)) continue;
+      const Evidence evidence = EvidenceFor(list, offset);
+      if (evidence.against > 0) continue;
       // Of equally good ones, that which leaves the numbers as they are.
-      const bool is_better = *support > best.agreeing;
-      if (*support == best.agreeing) best.is_certain = false;
-      if (!is_better && !(offset == 0 && *support == best.agreeing)) continue;
+      const bool is_better = evidence.agreeing > best.agreeing;
+      if (evidence.agreeing == best.agreeing) best.is_certain = false;
+      if (!is_better && !(offset == 0 && evidence.agreeing == best.agreeing)) continue;
       best.first = first;
       best.offset = offset;
-      best.agreeing = *support;
-      best.is_certain = is_better && *support > 0;
+      best.agreeing = evidence.agreeing;
+      best.is_certain = is_better && evidence.agreeing > 0;
     }
     found_.insert_or_assign(list, best);
   }
 
-  // Of all parameters below the list; nothing: one of them is another.
-  std::optional<int64_t> SupportOf(const std::string& list, int64_t offset) {
+  // What the user says counts where no other offset has more for it.
+  Status Take(const std::string& list, const std::set<int64_t>& numbers,
+              const std::set<int64_t>& golden, int64_t first) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    const int64_t offset = first - *numbers.begin();
+    const std::string said =
+        fmt::format("--layout: rank {} would have {} {} to {} of golden", rank_, list, first,
+                    first + *numbers.rbegin() - *numbers.begin());
+    if (!Fits(numbers, offset, golden)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}, which has {} to {}", said, *golden.begin(), *golden.rbegin()));
+    }
+    const Evidence own = EvidenceFor(list, offset);
+    ListOffset taken{list,   count,        first,
+                     offset, own.agreeing, own.agreeing > 0 && own.against == 0};
+    for (const int64_t other : golden) {
+      const int64_t tried = other - *numbers.begin();
+      if (tried == offset || !Fits(numbers, tried, golden)) continue;
+      const Evidence evidence = EvidenceFor(list, tried);
+      const bool is_better =
+          evidence.agreeing > own.agreeing ||
+          (evidence.agreeing == own.agreeing && evidence.against == 0 && own.against > 0);
+      if (is_better) {
+        return Error(ErrorCode::kInvalidArgument,
+                     fmt::format("{}, where {} of its parameters are golden's and {} are others; "
+                                 "at {} to {} {} are golden's and {} others",
+                                 said, own.agreeing, own.against, other,
+                                 other + *numbers.rbegin() - *numbers.begin(), evidence.agreeing,
+                                 evidence.against));
+      }
+      if (evidence.agreeing == own.agreeing && evidence.against == own.against) {
+        taken.is_certain = false;
+      }
+    }
+    taken.is_told = !taken.is_certain;
+    found_.insert_or_assign(list, taken);
+    return {};
+  }
+
+  static bool Fits(const std::set<int64_t>& numbers, int64_t offset,
+                   const std::set<int64_t>& golden) {
+    return std::ranges::all_of(numbers,
+                               [&](int64_t number) { return golden.contains(number + offset); });
+  }
+
+  // Parameters below a list.
+  struct Evidence {
+    int64_t agreeing = 0, against = 0;
+  };
+
+  Evidence EvidenceFor(const std::string& list, int64_t offset) {
     ListOffsets tried = found_;
     tried.insert_or_assign(list, ListOffset{list, 0, 0, offset, 0, false});
-    int64_t support = 0;
+    Evidence evidence;
     for (const auto& [name, own] : parameters_) {
       const std::string renamed = WithOffsets(name, tried);
       if (!renamed.starts_with(list + ".")) continue;
@@ -143,10 +198,10 @@ class OffsetSearch {
       // Inner lists are looked for later.
       if (IsInInnerList(renamed, list)) continue;
       const auto one = Support(own, golden->second);
-      if (!one) return std::nullopt;
-      support += *one;
+      evidence.agreeing += one.value_or(0);
+      evidence.against += one ? 0 : 1;
     }
-    return support;
+    return evidence;
   }
 
   static bool IsInInnerList(std::string_view name, std::string_view list) {
@@ -155,6 +210,8 @@ class OffsetSearch {
                        [](std::string_view part) { return NaturalAfter("", part).has_value(); });
   }
 
+  int64_t rank_;
+  ToldAhead told_;
   Lists golden_lists_;
   ParameterMap golden_parameters_;
   std::vector<std::string> paths_;
@@ -168,10 +225,68 @@ std::string_view KindText(CallKind kind) {
                                        : "parameters_grad";
 }
 
+// What the ranks have of the lists of one name.
+struct ListsOfName {
+  int64_t agreeing = 0;
+  bool is_certain = true, fits = true, is_told = false;
+  std::map<int64_t, std::pair<int64_t, int64_t>> ranks{};  // number of modules, first one
+};
+
+std::string ProofText(const std::string& name, const ListsOfName& lists, std::string_view proof) {
+  if (lists.is_certain) return fmt::format("{} parameters agree", lists.agreeing);
+  if (lists.is_told) {
+    const bool is_outer = name.find('*') == name.npos;
+    return fmt::format("told by --layout, as parameters alone do not tell; {}",
+                       is_outer && !proof.empty() ? proof : "not proven");
+  }
+  return lists.fits ? "not proven: other numbers fit as well"
+                    : "not proven: no numbers fit golden's parameters";
+}
+
 }  // namespace
 
+std::string WithStars(std::string_view list) {
+  std::string text;
+  for (const std::string_view part : SplitAt(list, '.')) {
+    if (!text.empty()) text += '.';
+    text += NaturalAfter("", part) && !text.empty() ? "*" : part;
+  }
+  return text;
+}
+
+std::vector<std::string> TextsOfLists(std::span<const ListOffsets> offsets,
+                                      std::span<const int64_t> numbers, std::string_view proof) {
+  std::map<std::string, ListsOfName> lists;
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    for (const auto& [list, found] : offsets[i]) {
+      ListsOfName& all = lists[WithStars(list)];
+      all.ranks.emplace(numbers[i], std::pair(found.count, found.first));
+      all.agreeing += std::max<int64_t>(found.agreeing, 0);
+      all.is_certain = all.is_certain && found.is_certain;
+      all.fits = all.fits && found.agreeing >= 0;
+      all.is_told = all.is_told || found.is_told;
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, found] : lists) {
+    std::vector<std::string> ranks;
+    for (const auto& [rank, range] : found.ranks) {
+      ranks.push_back(
+          fmt::format("rank {} {} to {}", rank, range.second, range.second + range.first - 1));
+    }
+    lines.push_back(fmt::format("{} by golden's numbers: {} ({})", name, fmt::join(ranks, ", "),
+                                ProofText(name, found, proof)));
+  }
+  return lines;
+}
+
 ListOffsets FindOffsets(const RankTree& golden, const RankTree& rank) {
-  return OffsetSearch(golden, rank).Run();
+  return *OffsetSearch(golden, rank, {}).Run();
+}
+
+Result<ListOffsets> FindOffsets(const RankTree& golden, const RankTree& rank,
+                                const ToldAhead& told) {
+  return OffsetSearch(golden, rank, told).Run();
 }
 
 std::string WithOffsets(std::string_view path, const ListOffsets& offsets) {

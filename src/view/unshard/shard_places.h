@@ -4,12 +4,16 @@
 #define PLUMBLINE_VIEW_UNSHARD_SHARD_PLACES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "plumbline/result.h"
 #include "view/merge/rank_tree.h"
 
 namespace plumbline::view {
@@ -23,6 +27,7 @@ struct ListOffset {
   int64_t offset = 0;       // golden's number is larger by this
   int64_t agreeing = 0;     // parameters that say so
   bool is_certain = false;  // no other offset agrees as well
+  bool is_told = false;     // taken from the user, as parameters do not tell
 };
 
 // The lists of one rank of which golden has more modules.
@@ -31,6 +36,24 @@ using ListOffsets = std::map<std::string, ListOffset, std::less<>>;
 // Tells the offsets by parameters, which need modules (levels L0 and mix) and equal weights in both
 // runs: whole ones are equal, shards have their extremes within golden's.
 ListOffsets FindOffsets(const RankTree& golden, const RankTree& rank);
+
+// How many modules of a list (with golden's numbers) stand on other ranks ahead of this one, which
+// has `count`, as the user says; nothing: not said.
+using ToldAhead = std::function<std::optional<int64_t>(const std::string& list, int64_t count)>;
+
+// The same with what the user says. kInvalidArgument: parameters tell otherwise, or golden has no
+// such modules; the message has both.
+Result<ListOffsets> FindOffsets(const RankTree& golden, const RankTree& rank,
+                                const ToldAhead& told);
+
+// "layers.*.mlp.experts" of "layers.3.mlp.experts": the same of all modules of a list.
+std::string WithStars(std::string_view list);
+
+// Which modules of golden's the ranks have, and what shows it: a line for each list; those of one
+// name in several modules are told together. `numbers`: of the ranks; `proof`: what shows that
+// lists of layers are where the user told, empty: nothing.
+std::vector<std::string> TextsOfLists(std::span<const ListOffsets> offsets,
+                                      std::span<const int64_t> numbers, std::string_view proof);
 
 // "layers.1.mlp" of a rank whose layers begin at 4 -> "layers.5.mlp".
 std::string WithOffsets(std::string_view path, const ListOffsets& offsets);

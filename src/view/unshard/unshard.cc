@@ -26,6 +26,8 @@
 #include "view/merge/parallel_layout.h"
 #include "view/merge/partial_sums.h"
 #include "view/merge/rank_tree.h"
+#include "view/unshard/gather_plan.h"
+#include "view/unshard/layout_hint.h"
 #include "view/unshard/parallel_run.h"
 #include "view/unshard/shard_fold.h"
 #include "view/unshard/shard_places.h"
@@ -33,47 +35,40 @@
 namespace plumbline::view {
 namespace {
 
-constexpr std::string_view kFoldedTask = "statistics";
 constexpr std::string_view kPlaceOfParameters = "parameters";
-constexpr size_t kNamed = 3;  // calls that a line names
+// What a reduction of gradients left on a rank, beside its own gradient.
+constexpr std::string_view kReduced = ".reduced";
 
 bool IsCommunication(std::string_view name) { return name.starts_with("Distributed."); }
 
-std::string Shortened(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kNamed);
-  std::string text = fmt::format("{}", fmt::join(std::span(names).first(shown), ", "));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 class Unsharder {
  public:
-  Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks)
-      : golden_(std::move(golden)), out_(std::move(out)), ranks_(std::move(ranks)) {}
+  Unsharder(RankTree golden, RankTree out, std::vector<RankTree> ranks, LayoutHint hint)
+      : golden_(std::move(golden)),
+        out_(std::move(out)),
+        ranks_(std::move(ranks)),
+        hint_(std::move(hint)) {}
 
-  // kInvalidArgument: ranks or parameters are missing, or no plan fits.
+  // Also compare elements.
+  void GatherTensors(TensorPlaces places) { gather_.emplace(std::move(places)); }
+
+  // kInvalidArgument: ranks or parameters are missing, no plan fits, or the hint does not.
   Status Run() {
-    for (RankTree& rank : ranks_) {
-      offsets_.push_back(FindOffsets(golden_, rank));
-      places_.push_back(PartsByPlace(rank, offsets_.back()));
-      // Of a call that is known to construct.json alone nothing was recorded.
-      std::erase_if(places_.back(),
-                    [](const auto& place) { return place.second->members.empty(); });
-    }
+    PL_TRY(FindPlaces());
     groups_ = SummingGroups(ranks_);
+    if (gather_) gather_->SumIn(groups_);
     sums_ = PartialSums(ranks_, groups_);
-    out_.task = kFoldedTask;
+    golden_.task = out_.task = kTaskOfStatistics;
     out_.level = ranks_.front().level;
     out_.framework = ranks_.front().framework;
     const auto out_places = PartsByPlace(out_, {});
-    std::unordered_map<const Part*, std::string_view> place_of;
     golden_places_ = PartsByPlace(golden_, {});
-    for (const auto& [place, part] : golden_places_) place_of.emplace(part, place);
+    for (const auto& [place, part] : golden_places_) place_of_.emplace(part, place);
     std::vector<Call> calls;
     for (Part* const part : PartsBelow(golden_.root())) {
-      const auto place = place_of.find(part);
+      const auto place = place_of_.find(part);
       // Entries of one place are one call that was recorded twice: the first counts.
-      if (place == place_of.end()) continue;
+      if (place == place_of_.end()) continue;
       calls.push_back({part, out_places.at(std::string(place->second)), PeersAt(place->second)});
       for (const auto& [rank, peer] : calls.back().peers) used_.insert(peer);
     }
@@ -84,7 +79,11 @@ class Unsharder {
     FindStages(calls);
     FindGradientScale(calls);
     for (Call& call : calls) Fold(call);
-    return {};
+    if (gather_) {
+      gather_->Finish(golden_, out_);
+      std::erase_if(summands_, [&](const std::string& name) { return gather_->Compares(name); });
+    }
+    return CheckHint(hint_, Found());
   }
 
   Status Write(const std::string& directory, UnshardReport& report) {
@@ -97,7 +96,15 @@ class Unsharder {
 
   void Describe(UnshardReport& report) {
     report.ranks = ranks_.size();
-    DescribeLists(report);
+    if (hint_.is_given()) {
+      report.plan.push_back(
+          fmt::format("told by --layout: {}; what was found does not contradict it", hint_.Text()));
+    }
+    std::vector<int64_t> numbers;
+    for (const RankTree& rank : ranks_) numbers.push_back(rank.rank);
+    for (std::string& line : TextsOfLists(offsets_, numbers, StageOrderText())) {
+      report.plan.push_back(std::move(line));
+    }
     DescribeParameters(report);
     DescribeActivations(report);
     DescribeStages(report);
@@ -109,6 +116,7 @@ class Unsharder {
           "proof: {} of {} parameters have golden's statistics{}", proven_, parameters_,
           proven_ == parameters_ ? "" : "; the others differ, or the layout is another one"));
     }
+    if (gather_) report.plan.push_back(gather_->Text());
     if (!summands_.empty()) {
       report.plan.push_back(
           fmt::format("not judged: {} values of which each rank has its own, such as a summand: {}",
@@ -166,6 +174,7 @@ class Unsharder {
   struct Value {
     PlacedValue golden;
     std::vector<TensorRecord*> parts;  // of the first one that makes the call, and so on
+    bool is_reduced = false;           // gradients, as a reduction left them
   };
 
   static std::vector<Value> ValuesOf(const Call& call) {
@@ -179,9 +188,12 @@ class Unsharder {
     for (PlacedValue& value : PlacedValuesOf(*call.golden)) {
       if (value.tensor == nullptr || tensors.empty()) continue;
       if (!tensors.front().contains(value.place)) continue;
-      Value found{std::move(value), {}};
+      const std::string reduced = value.place + std::string(kReduced);
+      const bool is_reduced =
+          std::ranges::all_of(tensors, [&](const auto& own) { return own.contains(reduced); });
+      Value found{std::move(value), {}, is_reduced};
       for (const auto& own : tensors) {
-        const auto part = own.find(found.golden.place);
+        const auto part = own.find(is_reduced ? reduced : found.golden.place);
         if (part != own.end()) found.parts.push_back(part->second);
       }
       values.push_back(std::move(found));
@@ -204,6 +216,49 @@ class Unsharder {
     return name && name->kind == CallKind::kBackward;
   }
 
+  // Which call of a rank is which of golden's.
+  Status FindPlaces() {
+    for (const RankTree& rank : ranks_) offsets_.push_back(FindOffsets(golden_, rank));
+    if (hint_.is_given()) {
+      PL_TRY_ASSIGN(HintedGroups groups, GroupsOf(hint_, static_cast<int64_t>(ranks_.size())));
+      const std::vector<ListOffsets> found = offsets_;
+      for (size_t i = 0; i < ranks_.size(); ++i) {
+        PL_TRY_ASSIGN(offsets_[i], FindOffsets(golden_, ranks_[i],
+                                               AheadOf(groups, found, static_cast<int64_t>(i))));
+      }
+      PL_TRY_ASSIGN(stages_in_order_, CheckStageOrder(groups.pipeline, ranks_, offsets_));
+      told_tensor_groups_ = std::move(groups.tensor);
+    }
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      places_.push_back(PartsByPlace(ranks_[i], offsets_[i]));
+      // Of a call that is known to construct.json alone nothing was recorded.
+      std::erase_if(places_.back(),
+                    [](const auto& place) { return place.second->members.empty(); });
+    }
+    return {};
+  }
+
+  [[nodiscard]] FoundLayout Found() const {
+    FoundLayout found{.sequence = sequence_parts_, .input = input_.parts};
+    if (parameters_ > 0) found.tensor = tensor_parts_;
+    if (stage_sets_.empty()) return found;
+    found.pipeline = static_cast<int64_t>(stage_sets_.size());
+    found.expert = ExpertParts();
+    return found;
+  }
+
+  // Into how many parts the modules are divided that only some ranks of a stage have.
+  [[nodiscard]] int64_t ExpertParts() const {
+    int64_t most = 1;
+    for (const std::vector<size_t>& stage : stage_sets_) {
+      most = std::max(most, std::ranges::count_if(stages_, [&](const auto& entry) {
+                        return entry.first.size() < stage.size() &&
+                               std::ranges::includes(stage, entry.first);
+                      }));
+    }
+    return most;
+  }
+
   // What the first module gets: whether the ranks share the batch, or the sequence.
   void FindInput(const std::vector<Call>& calls) {
     for (const Call& call : calls) {
@@ -212,6 +267,7 @@ class Unsharder {
         if (value.golden.is_output || IsParameter(value.golden)) continue;
         if (value.golden.tensor->shape.empty()) continue;
         input_ = FoldedOf(value);
+        if (gather_) gather_->SetInput(GatheredOf(call, value, input_.share), input_);
         input_name_ = fmt::format("{}.{}", call.golden->name, value.golden.place);
         input_holders_ = call.peers.size();
         return;
@@ -228,18 +284,32 @@ class Unsharder {
         const auto own = std::ranges::find_if(
             values, [&](const Value& value) { return value.golden.place == golden.place; });
         const FoldedTensor folded = own == values.end() ? FoldedTensor() : FoldedOf(*own);
-        if (folded.share == Share::kShards) tensor_parts_ = std::max(tensor_parts_, folded.parts);
+        if (folded.share == Share::kShards) {
+          tensor_parts_ = std::max(tensor_parts_, folded.parts);
+          PL_TRY(CheckToldGroups(call, *own, folded));
+        }
         if (folded.share != Share::kUnknown) continue;
         return Error(
             ErrorCode::kInvalidArgument,
-            fmt::format("golden's parameter {} of {} {} (expected all ranks of one run of that "
+            fmt::format("golden's parameter {} of {} {}{} (expected all ranks of one run of that "
                         "model, with lists of layers that can be told apart by their parameters)",
                         golden.place.substr(kPlaceOfParameters.size() + 1), call.golden->name,
                         own == values.end() ? "is on no rank"
-                                            : "does not come together from the ranks' shapes"));
+                                            : "does not come together from the ranks' shapes",
+                        hint_.is_given() ? fmt::format(" with --layout {}", hint_.Text()) : ""));
       }
     }
     return {};
+  }
+
+  // Where all ranks together have golden's parameter, those that were said to share it have it too.
+  Status CheckToldGroups(const Call& call, const Value& value, const FoldedTensor& folded) const {
+    const bool is_told = hint_.SizeOr("tp", 1) == folded.parts;
+    if (!is_told || value.parts.size() != call.peers.size()) return {};
+    if (!HasStatisticsOf(*value.golden.tensor, folded.tensor)) return {};
+    std::vector<int64_t> ranks;
+    for (const auto& [rank, part] : call.peers) ranks.push_back(ranks_[rank].rank);
+    return CheckShardGroups(told_tensor_groups_, *value.golden.tensor, ranks, value.parts);
   }
 
   // So has what the first module gets, and no rank may have two parts in it.
@@ -255,8 +325,8 @@ class Unsharder {
 
   [[nodiscard]] bool SharesInput() const { return input_.share == Share::kShards; }
 
-  // Modules with lists of which every rank runs its part on one input, as those of experts: what
-  // they call themselves they call once for each module of the list that is there.
+  // Modules with lists of which several ranks run their parts on one input, as those of experts:
+  // what they call themselves they call once for each module of the list that is there.
   void FindLoops() {
     std::set<std::string> lists;
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -268,7 +338,7 @@ class Unsharder {
       const auto golden = golden_places_.find(place);
       if (module.size() == list.size() || golden == golden_places_.end()) continue;
       const Call call{golden->second, nullptr, PeersAt(place)};
-      if (call.peers.size() < ranks_.size()) continue;
+      if (!HaveOwnParts(call.peers, list)) continue;
       for (const Value& value : ValuesOf(call)) {
         if (FoldedOf(value).share == Share::kWhole) {
           loops_.insert(module);
@@ -277,6 +347,16 @@ class Unsharder {
         break;
       }
     }
+  }
+
+  // Whether several ranks make a call, and not all with the same modules of the list.
+  [[nodiscard]] bool HaveOwnParts(const Peers& peers, const std::string& list) const {
+    std::set<int64_t> firsts;
+    for (const auto& [rank, part] : peers) {
+      const auto own = offsets_[rank].find(list);
+      if (own != offsets_[rank].end()) firsts.insert(own->second.first);
+    }
+    return firsts.size() > 1;
   }
 
   // Whether a call is made by the module of such a list itself.
@@ -349,20 +429,24 @@ class Unsharder {
     if (larger > equal) gradient_scale_ = times;
   }
 
+  // Golden's, without numbers.
+  void LeaveUnjudged(Call& call, bool is_incomplete) {
+    for (PlacedValue& value : PlacedValuesOf(*call.out)) {
+      if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
+    }
+    if (is_incomplete) {
+      incomplete_.push_back(call.golden->name);
+    } else {
+      ++loop_calls_;
+    }
+  }
+
   void Fold(Call& call) {
     Part& golden = *call.golden;
     Part& out = *call.out;
     const bool is_incomplete = !call.peers.empty() && !IsComplete(call);
     if (IsInLoop(golden) || is_incomplete) {
-      // Golden's, without numbers: not judged.
-      for (PlacedValue& value : PlacedValuesOf(out)) {
-        if (value.tensor != nullptr) TakeStatistics(TensorRecord(), *value.tensor);
-      }
-      if (is_incomplete) {
-        incomplete_.push_back(golden.name);
-      } else {
-        ++loop_calls_;
-      }
+      LeaveUnjudged(call, is_incomplete);
       return;
     }
     out.members.clear();
@@ -376,11 +460,13 @@ class Unsharder {
     std::vector<std::pair<std::string, TensorRecord>> folds;
     for (Value& value : ValuesOf(call)) {
       FoldedTensor folded = FoldedOf(value);
-      const bool is_whole = folded.share == Share::kWhole;  // on every rank, without a sum
+      const Share own = folded.share;
+      const bool is_whole = own == Share::kWhole;  // on every rank, without a sum
       if (folded.share == Share::kSummands) Sum(value, call, folded);
       if (gradient_scale_ != 1 && IsBackward(golden) && !is_whole) {
         Divide(folded.tensor, gradient_scale_);
       }
+      if (gather_) gather_->Add(GatheredOf(call, value, own, folded.share), folded);
       if (IsParameter(value.golden)) {
         has_parameters = true;
         has_shards = has_shards || folded.share != Share::kWhole;
@@ -388,6 +474,7 @@ class Unsharder {
         input = folded;
       }
       Count(golden, value.golden, folded);
+      reduced_ += value.is_reduced ? 1 : 0;
       folds.emplace_back(value.golden.place, std::move(folded.tensor));
     }
     // Of modules whose parameters are whole, such as norms.
@@ -405,7 +492,27 @@ class Unsharder {
       if (found != places.end()) *found->second = std::move(tensor);
     }
     out.members = std::move(shown.members);
+    std::erase_if(out.members, [](const auto& member) { return member.first.ends_with(kReduced); });
     out.frames = shown.frames;
+  }
+
+  // A value whose elements may be compared too: `own` as the ranks hold it, `found` with a sum.
+  [[nodiscard]] GatherPlan::Value GatheredOf(const Call& call, const Value& value, Share own,
+                                             Share found = Share::kUnknown) const {
+    GatherPlan::Value gathered{.place = value.golden.place, .golden = call.golden, .out = call.out};
+    gathered.tensor = value.golden.tensor;
+    gathered.kind = fmt::format("{} {}", WithStars(place_of_.at(call.golden)), value.golden.place);
+    // Parts of unknown ranks have no order.
+    if (value.parts.size() == call.peers.size()) {
+      gathered.ranks = HoldersOf(call.peers);
+      gathered.parts.assign(value.parts.begin(), value.parts.end());
+    }
+    gathered.share = own;
+    gathered.is_summed = own == Share::kSummands && found != own && found != Share::kUnknown;
+    const bool is_scaled = IsBackward(*call.golden) && own != Share::kWhole;
+    gathered.divisor = is_scaled ? gradient_scale_ : 1;
+    gathered.is_parameter = IsParameter(value.golden);
+    return gathered;
   }
 
   // The first rank whose arguments that are no tensors differ from golden's, where another rank has
@@ -476,6 +583,14 @@ class Unsharder {
     if (folded.share == Share::kPacked) Add(packed_, folded.parts);
   }
 
+  // What shows that the stages are in the order that was told; empty: nothing.
+  [[nodiscard]] std::string StageOrderText() const {
+    if (stages_in_order_ == 0) return {};
+    const auto stages = static_cast<size_t>(hint_.SizeOr("pp", 1));
+    return fmt::format("ranks that get what the stage ahead gives: {} of {}", stages_in_order_,
+                       ranks_.size() - ranks_.size() / stages);
+  }
+
   static std::string ParameterOf(const Part& part, std::string_view place) {
     const auto name = ParseCallName(part.name);
     return fmt::format("{} {}", name ? name->path : std::string_view(part.name), place);
@@ -484,53 +599,6 @@ class Unsharder {
   static void Add(Divided& divided, int64_t parts) {
     ++divided.count;
     divided.parts = std::max(divided.parts, parts);
-  }
-
-  // Lists of one name in several modules are told together.
-  void DescribeLists(UnshardReport& report) {
-    struct Found {
-      int64_t agreeing = 0;
-      bool is_certain = true, fits = true;
-      std::map<int64_t, std::pair<int64_t, int64_t>> ranks;  // number of modules, first one
-    };
-    std::map<std::string, Found> lists;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      for (const auto& [list, found] : offsets_[i]) {
-        Found& all = lists[WithStars(list)];
-        all.ranks.emplace(ranks_[i].rank, std::pair(found.count, found.first));
-        all.agreeing += std::max<int64_t>(found.agreeing, 0);
-        all.is_certain = all.is_certain && found.is_certain;
-        all.fits = all.fits && found.agreeing >= 0;
-      }
-    }
-    for (const auto& [list, found] : lists) {
-      std::vector<std::string> ranks;
-      for (const auto& [rank, range] : found.ranks) {
-        ranks.push_back(
-            fmt::format("rank {} {} to {}", rank, range.second, range.second + range.first - 1));
-      }
-      report.plan.push_back(
-          fmt::format("{} by golden's numbers: {} ({})", list, fmt::join(ranks, ", "),
-                      found.is_certain ? fmt::format("{} parameters agree", found.agreeing)
-                      : found.fits     ? "not proven: other numbers fit as well"
-                                       : "not proven: no numbers fit golden's parameters"));
-    }
-  }
-
-  static std::string WithStars(std::string_view list) {
-    std::string text;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const bool begins = i > 0 && list[i - 1] == '.';
-      size_t end = i;
-      while (begins && end < list.size() && list[end] >= '0' && list[end] <= '9') ++end;
-      if (end > i && (end == list.size() || list[end] == '.')) {
-        text += '*';
-        i = end - 1;
-      } else {
-        text += list[i];
-      }
-    }
-    return text;
   }
 
   static std::vector<std::string> WaysOf(const DividedBy& all) {
@@ -556,9 +624,7 @@ class Unsharder {
 
   void DescribeActivations(UnshardReport& report) {
     if (SharesInput()) {
-      const bool is_batch = input_.dimensions.front() == 0;
-      report.layout.push_back(
-          fmt::format("{} parallel {}", is_batch ? "data" : "context", input_.parts));
+      DescribeInput(report);
     } else if (sequence_parts_ > 1) {
       report.layout.push_back(fmt::format("sequence parallel {}", sequence_parts_));
     }
@@ -567,6 +633,10 @@ class Unsharder {
           "gradients inside are {} times golden's, as each rank takes the mean over its "
           "own part: compared after division",
           gradient_scale_));
+    }
+    if (reduced_ > 0) {
+      report.plan.push_back(fmt::format(
+          "gradients: {} are compared by the shards that a reduction left on the ranks", reduced_));
     }
     if (summed_ > 0) {
       report.plan.push_back(fmt::format(
@@ -582,6 +652,26 @@ class Unsharder {
         fmt::format("values of calls: shards: {}; whole: {}", fmt::join(ways, ", "), whole_));
   }
 
+  // What was said tells the names of the dimensions, of which the shapes know the order alone.
+  void DescribeInput(UnshardReport& report) {
+    const bool is_batch = input_.dimensions.front() == 0;
+    const bool is_data_said = hint_.Has("dp") || hint_.Has("fsdp");
+    int64_t data = is_batch ? input_.parts : 1;
+    if (is_data_said) data = hint_.SizeOr("dp", 1) * hint_.SizeOr("fsdp", 1);
+    if (hint_.Has("cp")) data = input_.parts / hint_.SizeOr("cp", 1);
+    const int64_t context = input_.parts / data;
+    if (input_.dimensions.size() == 1 && (data > 1) != is_batch) {
+      report.plan.push_back(fmt::format(
+          "dimension {} of the first module's input is {}: told by --layout, not proven",
+          input_.dimensions.front(), is_batch ? "the sequence" : "the batch"));
+    }
+    if (context > 1) report.layout.push_back(fmt::format("context parallel {}", context));
+    if (data > 1) {
+      report.layout.push_back(
+          fmt::format("{}data parallel {}", reduced_ > 0 ? "fully sharded " : "", data));
+    }
+  }
+
   void DescribeStages(UnshardReport& report) {
     for (const auto& [holders, count] : stages_) {
       std::vector<int64_t> numbers;
@@ -590,20 +680,11 @@ class Unsharder {
                                         numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "),
                                         count));
     }
-    if (stages_.empty()) return;
-    report.layout.push_back(
-        fmt::format("{} parallel {}", OnlyExpertsApart() ? "expert" : "pipeline", stages_.size()));
-  }
-
-  // Whether what single ranks hold are experts, and everything else is everywhere.
-  [[nodiscard]] bool OnlyExpertsApart() const {
-    for (const auto& [place, part] : golden_places_) {
-      if (!part->is_module() || place.find("expert") != place.npos) continue;
-      size_t holders = 0;
-      for (const auto& places : places_) holders += places.contains(place) ? 1 : 0;
-      if (holders > 0 && holders < ranks_.size()) return false;
+    if (stage_sets_.size() > 1) {
+      report.layout.push_back(fmt::format("pipeline parallel {}", stage_sets_.size()));
     }
-    return true;
+    const int64_t experts = ExpertParts();
+    if (experts > 1) report.layout.push_back(fmt::format("expert parallel {}", experts));
   }
 
   void DescribeLeftOut(UnshardReport& report) {
@@ -634,9 +715,14 @@ class Unsharder {
 
   RankTree golden_, out_;
   std::vector<RankTree> ranks_;
+  LayoutHint hint_;
+  int64_t stages_in_order_ = 0;  // ranks whose input shows it
+  RankGroups told_tensor_groups_;
   std::vector<ListOffsets> offsets_;                            // of each rank
   std::vector<std::unordered_map<std::string, Part*>> places_;  // of each rank
   std::unordered_map<std::string, Part*> golden_places_;
+  std::unordered_map<const Part*, std::string_view> place_of_;  // of golden's calls
+  std::optional<GatherPlan> gather_;
   std::unordered_set<const Part*> used_;
 
   RankGroups groups_;
@@ -649,7 +735,7 @@ class Unsharder {
   FoldedTensor input_;
   double gradient_scale_ = 1;
   int64_t sequence_parts_ = 1, tensor_parts_ = 1;  // tensor_parts_: most shards of a parameter
-  uint64_t loop_calls_ = 0, summed_ = 0;
+  uint64_t loop_calls_ = 0, summed_ = 0, reduced_ = 0;
 
   std::set<std::string> counted_parameters_;
   uint64_t parameters_ = 0, proven_ = 0, whole_parameters_ = 0, whole_ = 0;
@@ -670,6 +756,7 @@ std::string UnshardReport::Text() const {
 }
 
 Result<UnshardReport> Unshard(const UnshardRequest& request) {
+  PL_TRY_ASSIGN(LayoutHint hint, ParseLayoutHint(request.layout));
   PL_TRY_ASSIGN(const std::vector<load::RankDirectory> golden, ListRanks(request.golden));
   PL_TRY_ASSIGN(const std::vector<load::RankDirectory> ranks, ListRanks(request.target));
   if (golden.size() != 1) {
@@ -689,9 +776,15 @@ Result<UnshardReport> Unshard(const UnshardRequest& request) {
     trees.push_back(std::move(**each));
   }
   PL_TRY(CheckAllRanks(request.target, {trees.begin() + 2, trees.end()}));
+  const bool have_tensors =
+      std::ranges::all_of(trees, [](const RankTree& tree) { return tree.task == kTaskOfTensors; });
   RankTree first = std::move(trees[0]), second = std::move(trees[1]);
   trees.erase(trees.begin(), trees.begin() + 2);
-  Unsharder unsharder(std::move(first), std::move(second), std::move(trees));
+  Unsharder unsharder(std::move(first), std::move(second), std::move(trees), std::move(hint));
+  const auto places = have_tensors
+                          ? FindTensors(request.golden, request.target, ranks, golden.front())
+                          : std::nullopt;
+  if (places) unsharder.GatherTensors(*places);
   if (Status fits = unsharder.Run(); !fits) return fits.error().In(request.target);
   UnshardReport report;
   unsharder.Describe(report);

@@ -15,6 +15,7 @@ struct UnshardRequest {
   std::string target{};      // directory of a step with several ranks
   std::string golden{};      // recording of one rank: its directory, or that of its step
   std::string output_dir{};  // gets target/ and golden/
+  std::string layout{};      // what the user says of it: "tp=2,pp=2"; empty: nothing
 };
 
 // What was found out. A plain value.
@@ -29,10 +30,11 @@ struct UnshardReport {
 };
 
 // Finds out how the ranks of the target share golden's model (tensor, pipeline, expert, sequence,
-// context and data parallelism, also combined), from names, shapes and statistics, without hints,
-// and writes both as recordings that can be compared. What it cannot tell is left without numbers,
-// so that a comparison says it was not judged; nothing is taken for equal that was not seen.
-// kInvalidArgument: golden has several ranks or there are files in the way; kUnsupported for
+// context and data parallelism, also combined), from names, shapes and statistics, and writes both
+// as recordings that can be compared. What it cannot tell is left without numbers, so that a
+// comparison says it was not judged; nothing is taken for equal that was not seen. What the user
+// says counts where the recordings do not tell. kInvalidArgument: golden has several ranks, there
+// are files in the way, or what the user says contradicts the recordings; kUnsupported for
 // recordings without statistics; errors of FindRankPairs() and ReadRankTree().
 Result<UnshardReport> Unshard(const UnshardRequest& request);
 

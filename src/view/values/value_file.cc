@@ -12,6 +12,7 @@
 #include "formats/array/safetensors.h"
 #include "formats/pytorch/torch_archive.h"
 #include "load/derived_tensor.h"
+#include "load/gathered_tensor.h"
 #include "load/processed_tensor.h"
 #include "load/run_reader.h"
 #include "measure/tensor_metrics.h"
@@ -95,6 +96,13 @@ Result<std::string> ContentKey(const std::string& path) {
     files.clear();
     for (const std::string& name : derived->files) {
       files.push_back(JoinPath(DirectoryOf(archive), name));
+    }
+  } else if (const auto gathered = load::ParseGatheredName(BaseName(archive))) {
+    files.clear();
+    for (const auto& piece : gathered->pieces) {
+      for (const std::string& name : piece.files) {
+        files.push_back(JoinPath(DirectoryOf(archive), name));
+      }
     }
   } else if (const auto processed = load::ParseProcessedName(BaseName(archive))) {
     files = {JoinPath(DirectoryOf(archive), processed->file)};
