@@ -255,10 +255,11 @@ Status CheckPostprocess(const CompareArguments& arguments) {
   const load::PairKind kind = load::KindOfPair(arguments.target_path, arguments.golden_path, false);
   const bool has_calls = kind == load::PairKind::kRecording || kind == load::PairKind::kRanks;
   if (has_calls && !load::IsGraphDump(arguments.target_path)) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("--postprocess: {} and {} hold no recorded calls (expected two dump.json, "
-                           "or directories with them)",
-                           arguments.target_path, arguments.golden_path));
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--postprocess: {} and {} hold no recorded calls (expected two dump.json, "
+                  "or directories with them)",
+                  arguments.target_path, arguments.golden_path));
 }
 
 // A run on several ranks and one on one rank: first brought together, then compared.
@@ -312,10 +313,10 @@ Status CheckShard(const CompareArguments& arguments) {
                                  !arguments.request_path.empty(), arguments.ranks)) {
     return {};
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: {} and {} do not hold several ranks or steps. Leave it out",
-                           arguments.ranks.share.option(), arguments.target_path,
-                           arguments.golden_path));
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: {} and {} do not hold several ranks or steps. Leave it out",
+                  arguments.ranks.share.option(), arguments.target_path, arguments.golden_path));
 }
 
 Result<int> CompareManyRanks(const CompareArguments& arguments) {
@@ -326,10 +327,10 @@ Result<int> CompareManyRanks(const CompareArguments& arguments) {
   const RankRequest request = RequestOf(arguments);
   const ShareArguments& share = arguments.ranks.share;
   if (!share.engine.empty()) {
-    return RunOnCluster({"compare", arguments.words,
-                         JoinPath(arguments.options.output_dir, "compare_ranks"),
-                         arguments.options.threads},
-                        share);
+    return RunOnCluster(
+        {"compare", arguments.words, JoinPath(arguments.options.output_dir, "compare_ranks"),
+         arguments.options.threads},
+        share);
   }
   if (share.shard.empty()) return RunCompareRanks(request, arguments.ranks);
   return RunCompareShard(request, arguments.ranks, arguments.words);

@@ -19,7 +19,8 @@
 namespace plumbline::load {
 namespace {
 
-constexpr size_t kUnlikeSizes = 64;  // how many times larger another rank's part may be
+constexpr size_t kMostPlaces = 1 << 24;  // blocks of all pieces: what a name can tell
+constexpr size_t kUnlikeSizes = 64;      // how many times larger another rank's part may be
 
 using Bytes = std::vector<std::byte>;
 
@@ -176,13 +177,37 @@ Result<Bytes> Ascending(DType dtype, const Bytes& bytes) {
   return sorted;
 }
 
+// Whether no place of the whole is taken twice. With as many elements as the whole has, all are.
+bool AreApart(const GatheredTensor& gathered) {
+  std::vector<uint64_t> taken;  // places, counted along all axes
+  for (const GatheredTensor::Piece& piece : gathered.pieces) {
+    std::vector<uint64_t> places = {0};
+    for (size_t k = 0; k < piece.blocks.size(); ++k) {
+      const std::vector<int64_t>& blocks = piece.blocks[k];
+      if (places.size() * blocks.size() > kMostPlaces) return false;
+      std::vector<uint64_t> longer;
+      for (const uint64_t place : places) {
+        for (const int64_t block : blocks) {
+          longer.push_back(place * static_cast<uint64_t>(gathered.axes[k].blocks) +
+                           static_cast<uint64_t>(block));
+        }
+      }
+      places = std::move(longer);
+    }
+    taken.insert(taken.end(), places.begin(), places.end());
+    if (taken.size() > kMostPlaces) return false;
+  }
+  std::ranges::sort(taken);
+  return std::ranges::adjacent_find(taken) == taken.end();
+}
+
 bool AreWellFormed(const GatheredTensor& gathered) {
   const auto fits = [&](const GatheredTensor::Axis& axis) {
     return axis.dimension < gathered.shape.size() && axis.blocks > 0 &&
            gathered.shape[axis.dimension] % axis.blocks == 0;
   };
   if (!std::ranges::all_of(gathered.axes, fits)) return false;
-  return std::ranges::all_of(gathered.pieces, [&](const GatheredTensor::Piece& piece) {
+  const bool fit = std::ranges::all_of(gathered.pieces, [&](const GatheredTensor::Piece& piece) {
     if (piece.files.empty() || piece.blocks.size() != gathered.axes.size()) return false;
     for (size_t k = 0; k < gathered.axes.size(); ++k) {
       for (const int64_t block : piece.blocks[k]) {
@@ -191,6 +216,7 @@ bool AreWellFormed(const GatheredTensor& gathered) {
     }
     return true;
   });
+  return fit && (gathered.axes.empty() || AreApart(gathered));
 }
 
 std::vector<int64_t> NumbersIn(std::string_view text, char mark) {

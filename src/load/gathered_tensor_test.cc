@@ -127,7 +127,9 @@ TEST(GatheredName, WhatIsNoneIsAFileName) {
        {"x.pt", "gathered;shape=2", "gathered;shape=2;at=;file=", "gathered;shape=-2;at=;file=a",
         "gathered;shape=4;axis=1:2;at=0;file=a", "gathered;shape=4;axis=0:2;at=2;file=a",
         "gathered;shape=4;axis=0:0;at=0;file=a", "gathered;shape=4;divisor=0;at=;file=a",
-        "gathered;shape=4;file=a", "gathered;shape=4;at=;file=a%2"}) {
+        "gathered;shape=4;file=a", "gathered;shape=4;at=;file=a%2",
+        "gathered;shape=4;axis=0:2;at=0;file=a;at=0;file=b",
+        "gathered;shape=4;axis=0:4;at=0+0;file=a"}) {
     const auto parsed = ParseGatheredName(name);
     EXPECT_TRUE(!parsed || parsed->pieces.front().files.front().empty()) << name;
   }

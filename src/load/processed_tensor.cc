@@ -53,9 +53,7 @@ struct Elements {
   std::vector<std::byte> bytes;
 
   explicit Elements(const TensorView& view)
-      : dtype(view.dtype),
-        shape(view.sizes.begin(), view.sizes.end()),
-        bytes(view.size_bytes()) {
+      : dtype(view.dtype), shape(view.sizes.begin(), view.sizes.end()), bytes(view.size_bytes()) {
     CopyContiguous(view, bytes);
   }
   [[nodiscard]] double At(size_t i) const {
@@ -99,8 +97,8 @@ void Multiply(const Factor& left, const Factor& right, size_t first, Elements& o
     for (size_t i = 0; i < a.size(); ++i) a[i] = left.elements.At(left.first + begin * depth + i);
     const size_t stride = panel_count * kPanelColumns;
     std::vector<double> sums((end - begin) * stride);
-    kernels::ActiveTable().multiply_panels({a.data(), depth, 1, end - begin, depth, panels.data(),
-                                            panel_count, sums.data(), stride});
+    kernels::ActiveTable().multiply_panels(
+        {a.data(), depth, 1, end - begin, depth, panels.data(), panel_count, sums.data(), stride});
     for (size_t i = begin; i < end; ++i) {
       for (size_t j = 0; j < columns; ++j) {
         const double sum = sums[(i - begin) * stride + j];
@@ -182,8 +180,9 @@ std::optional<std::string> PathSpelledAs(std::string_view text) {
       out += text[i];
       continue;
     }
-    const auto* const found = std::ranges::find_if(
-        kSpecial, [&](char c) { return text.substr(i).starts_with(SpelledPath({&c, 1})); });
+    const auto* const found = std::ranges::find_if(kSpecial, [&](char c) {
+      return text.substr(i).starts_with(SpelledPath({&c, 1}));
+    });
     if (found == kSpecial.end()) return std::nullopt;
     out += *found;
     i += 2;
@@ -235,9 +234,9 @@ Result<TensorFile> Process(const TensorView& view, std::span<const ProcessingSte
       continue;
     }
     if (!HoldsTensor(step.matrix)) {
-      return Error(ErrorCode::kUnsupported,
-                   fmt::format("{}: no file of a tensor (expected .npy, .pt or .pth)",
-                               step.matrix));
+      return Error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: no file of a tensor (expected .npy, .pt or .pth)", step.matrix));
     }
     PL_TRY_ASSIGN(x, Product(step, x));
   }

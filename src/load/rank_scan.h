@@ -118,9 +118,9 @@ struct RankScan {
   // Hits of task overflow_check by what the recorder said of them. Those that are saturated, and
   // neither NaN nor Inf, count as such alone.
   uint64_t hits_origin = 0, hits_propagated = 0, hits_unknown = 0, hits_saturated = 0;
-  std::string task;                 // of the header
-  bool truncated = false;           // entries after the damage are missing
-  std::vector<std::string> notes;   // what else could not be judged, one sentence each
+  std::string task;                // of the header
+  bool truncated = false;          // entries after the damage are missing
+  std::vector<std::string> notes;  // what else could not be judged, one sentence each
 
   // There was something that can be good or bad.
   [[nodiscard]] bool judged() const { return tensors > 0 || flags > 0 || calls_searched > 0; }

@@ -40,9 +40,8 @@ Result<TensorFile> OpenNamed(const PathOf& path_of, const std::string& data_name
     return Process(file.view(), processed->steps);
   }
   if (const auto gathered = ParseGatheredName(data_name)) {
-    return Gather(*gathered, [&](const std::string& file) {
-      return TensorFile::Open(path_of(file), check);
-    });
+    return Gather(*gathered,
+                  [&](const std::string& file) { return TensorFile::Open(path_of(file), check); });
   }
   if (const auto derived = ParseDerivedName(data_name)) {
     return MakeDerivedTensor(*derived, [&](const std::string& file) -> Result<TensorFile> {

@@ -264,7 +264,8 @@ class Walker {
       item.data_name = *tensor.data_name;
       // The row is named after its file: keyword tensors are "kwargs" there and "input" elsewhere.
       const bool is_own_file = !load::ParseGatheredName(item.data_name.view());
-      if (named_by_files_ && is_own_file) item.name = item.data_name.substr(0, item.data_name.rfind('.'));
+      if (named_by_files_ && is_own_file)
+        item.name = item.data_name.substr(0, item.data_name.rfind('.'));
     }
   }
 

@@ -1,6 +1,7 @@
 #include "operators/chunk_receiver.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>

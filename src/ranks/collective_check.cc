@@ -181,8 +181,8 @@ class StepCheck {
   }
 
  private:
-  // Ranks that are there tell of others: numbers up to theirs are missing, or a list with a tensor of
-  // every rank is longer than the recording has ranks.
+  // Ranks that are there tell of others: numbers up to theirs are missing, or a list with a tensor
+  // of every rank is longer than the recording has ranks.
   [[nodiscard]] bool LacksRanks() const {
     const auto count = static_cast<int64_t>(scans_.size());
     for (size_t rank = 0; rank < scans_.size(); ++rank) {
@@ -565,8 +565,7 @@ class StepCheck {
         if (agreement != Agreement::kDiffer) continue;
         CollectiveViolation& wrong = AddViolation(rule, link.to[to]);
         wrong.ranks = {RankOf(link.to[to])};
-        Describe(mismatch, got[from].path, SourceText(link.to[from], sent[to].path),
-                 wrong);
+        Describe(mismatch, got[from].path, SourceText(link.to[from], sent[to].path), wrong);
         return;
       }
     }
@@ -670,9 +669,9 @@ class StepCheck {
     for (size_t i = 0; i < std::min(a.calls.size(), b.calls.size()); ++i) {
       const CommNode one{a.rank, a.calls[i]}, other{b.rank, b.calls[i]};
       if (NameOf(one) == NameOf(other)) continue;
-      report_.orders.push_back(fmt::format(
-          "groups of ranks {} with the same members: {} is of group {}, {} of group {}", members,
-          PlaceText(one), NameOf(one), PlaceText(other), NameOf(other)));
+      report_.orders.push_back(
+          fmt::format("groups of ranks {} with the same members: {} is of group {}, {} of group {}",
+                      members, PlaceText(one), NameOf(one), PlaceText(other), NameOf(other)));
       return true;
     }
     return false;
@@ -699,8 +698,7 @@ std::string RanksText(const std::vector<int64_t>& ranks) {
 
 std::string ViolationLine(const CollectiveViolation& wrong) {
   const std::string step = wrong.step ? fmt::format("step {} ", *wrong.step) : "";
-  const std::string where =
-      wrong.ranks.empty() ? "all ranks together" : RanksText(wrong.ranks);
+  const std::string where = wrong.ranks.empty() ? "all ranks together" : RanksText(wrong.ranks);
   return fmt::format("{}{} of {}{}: {}, but on {} {} {} is {} (expected {}, as {})", step,
                      wrong.name, RanksText(wrong.group),
                      wrong.group_id.empty() ? "" : fmt::format(", group {}", wrong.group_id),

@@ -548,10 +548,11 @@ Result<RanksReport> MergeShards(ShardSet shards, const CompareRanksOptions& opti
   RanksReport report = std::move(shards.report);
   const std::string& directory = options.compare.output_dir;
   if (OptionsDigest(options.compare, RulesOf(options)) != shards.header.options) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: a file that its command names, or plumbline, has changed since it "
-                             "was written. Compare its shards again",
-                             shards.path));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a file that its command names, or plumbline, has changed since it "
+                    "was written. Compare its shards again",
+                    shards.path));
   }
   CompareRanksOptions own = options;
   own.compare.stamp = shards.header.stamp;

@@ -631,7 +631,7 @@ TEST_F(SentValuesTest, SecondLookKeepsItsShareOfThePage) {
   ASSERT_EQ(report->ranks.size(), kRanks);
   const Result<std::string> part = ReadFile(report->ranks[0].page_path);
   ASSERT_TRUE(part);
-  EXPECT_GT(part->size(), share / 3);  // the rest is for what is not of rows
+  EXPECT_GT(part->size(), share / 3);        // the rest is for what is not of rows
   EXPECT_LT(part->size(), share * 11 / 10);  // what its rows share stands behind them
 }
 

@@ -257,9 +257,9 @@ Result<RankShard> ReadRankShard(const std::string& path) {
   const size_t first = std::min(text.find('\n'), text.size());
   const Result<Value> head = Value::Parse(std::string_view(text).substr(0, first));
   if (!head || TextAt(*head, "format") != kFormat) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: is no shard (expected a file that `plumb compare --shard` wrote)",
-                             path));
+    return Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: is no shard (expected a file that `plumb compare --shard` wrote)", path));
   }
   if (NumberAt(*head, "version") != kVersion) {
     return Error(ErrorCode::kUnsupported,
@@ -284,7 +284,7 @@ Result<RankShard> ReadRankShard(const std::string& path) {
 }  // namespace
 
 Status WriteRankShard(const std::string& path, const ShardHeader& header, const RanksReport& report,
-                  std::span<const size_t> part) {
+                      std::span<const size_t> part) {
   std::string text = HeaderLine(header, report) + '\n';
   for (const size_t index : part) {
     const std::string line = RankText(index, report.ranks[index]);
@@ -316,12 +316,14 @@ Status CheckTogether(const RankShard& first, const RankShard& other) {
   }
   if (one.request.words != two.request.words) {
     return differ(fmt::format("of two commands (plumb compare {}, and plumb compare {})",
-                              fmt::join(one.request.words, " "), fmt::join(two.request.words, " ")));
+                              fmt::join(one.request.words, " "),
+                              fmt::join(two.request.words, " ")));
   }
   if (IdentityOf(one) != IdentityOf(two)) {
     return differ("run in two directories, or a file that the command names changed in between");
   }
-  const bool is_same = first.pairs == other.pairs && first.head.target_path == other.head.target_path &&
+  const bool is_same = first.pairs == other.pairs &&
+                       first.head.target_path == other.head.target_path &&
                        first.head.golden_path == other.head.golden_path;
   if (!is_same) return differ("the ranks of the recordings were not the same");
   return {};

@@ -71,7 +71,8 @@ double GatherPlan::ChangeOf(const Shape& shape, const std::string& file,
     if (shape[i] < 2) continue;
     std::vector<int64_t> turned(static_cast<size_t>(shape[i]));
     std::iota(turned.begin(), turned.end(), 0);
-    std::ranges::rotate(turned, turned.begin() + static_cast<std::ptrdiff_t>(shape[i] / 2));
+    std::rotate(turned.begin(), turned.begin() + static_cast<std::ptrdiff_t>(shape[i] / 2),
+                turned.end());
     GatheredTensor other{.shape = shape, .axes = {{i, shape[i]}}};
     other.pieces.push_back({{file}, {turned}});
     least = std::min(least, DistanceOf(GoldenOf(other), golden));
