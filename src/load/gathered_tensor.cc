@@ -177,25 +177,31 @@ Result<Bytes> Ascending(DType dtype, const Bytes& bytes) {
   return sorted;
 }
 
+// The places of the whole that a piece takes, counted along all axes; nothing: too many.
+std::optional<std::vector<uint64_t>> PlacesOf(const GatheredTensor& gathered,
+                                              const GatheredTensor::Piece& piece) {
+  std::vector<uint64_t> places = {0};
+  for (size_t k = 0; k < piece.blocks.size(); ++k) {
+    const auto count = static_cast<uint64_t>(gathered.axes[k].blocks);
+    if (places.size() * piece.blocks[k].size() > kMostPlaces) return std::nullopt;
+    std::vector<uint64_t> longer;
+    for (const uint64_t place : places) {
+      for (const int64_t block : piece.blocks[k]) {
+        longer.push_back(place * count + static_cast<uint64_t>(block));
+      }
+    }
+    places = std::move(longer);
+  }
+  return places;
+}
+
 // Whether no place of the whole is taken twice. With as many elements as the whole has, all are.
 bool AreApart(const GatheredTensor& gathered) {
-  std::vector<uint64_t> taken;  // places, counted along all axes
+  std::vector<uint64_t> taken;
   for (const GatheredTensor::Piece& piece : gathered.pieces) {
-    std::vector<uint64_t> places = {0};
-    for (size_t k = 0; k < piece.blocks.size(); ++k) {
-      const std::vector<int64_t>& blocks = piece.blocks[k];
-      if (places.size() * blocks.size() > kMostPlaces) return false;
-      std::vector<uint64_t> longer;
-      for (const uint64_t place : places) {
-        for (const int64_t block : blocks) {
-          longer.push_back(place * static_cast<uint64_t>(gathered.axes[k].blocks) +
-                           static_cast<uint64_t>(block));
-        }
-      }
-      places = std::move(longer);
-    }
-    taken.insert(taken.end(), places.begin(), places.end());
-    if (taken.size() > kMostPlaces) return false;
+    const auto places = PlacesOf(gathered, piece);
+    if (!places || taken.size() + places->size() > kMostPlaces) return false;
+    taken.insert(taken.end(), places->begin(), places->end());
   }
   std::ranges::sort(taken);
   return std::ranges::adjacent_find(taken) == taken.end();
