@@ -15,6 +15,7 @@
 #include "base/file/file.h"
 #include "base/file/lost_mapping.h"
 #include "base/file/object_store.h"
+#include "beside_store.h"
 #include "command_tree.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
@@ -22,7 +23,6 @@
 #include "help_page.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/c_api.h"
-#include "python_program.h"
 #include "terminal.h"
 #include "usage.h"
 
@@ -160,27 +160,6 @@ int RunMsprobe(const std::vector<std::string>& words) {
   return Run(translated->words);
 }
 
-// A command whose words name objects of a store runs again beside a program that fetches them.
-std::optional<int> RunBesideStore(const std::vector<std::string>& words) {
-  std::vector<std::string> all = {"--"};
-  for (const std::string& word : words) {
-    const std::string_view path = object_store::NamedBy(word);
-    if (!path.empty()) all.emplace_back(path);
-  }
-  if (object_store::IsOpen() || all.size() == 1) return {};
-  const Result<std::string> self = OwnProgram();
-  if (!self) return ReportError(words[0].c_str(), self.error());
-  all.insert(all.end(), {"--", *self});
-  all.insert(all.end(), words.begin(), words.end());
-  return ReportError(words[0].c_str(),
-                     BecomePython("",
-                                  {"plumbline.objects",
-                                   "plumb: {0}: {1} (a path in a store needs a Python with "
-                                   "plumbline; PLUMBLINE_PYTHON names it)",
-                                   kUsageStatus},
-                                  all));
-}
-
 int Main(int argc, char** argv) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   const Result<kernels::CpuTarget> target = kernels::ChooseTarget();
@@ -189,7 +168,10 @@ int Main(int argc, char** argv) {
     return ExitStatus(target.error().code());
   }
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (const std::optional<int> status = RunBesideStore(words)) return *status;
+  const std::vector<std::string> stored = StoredPaths(words);
+  if (!stored.empty() && !object_store::IsOpen()) {
+    return ReportError(words[0].c_str(), RunBesideStore(words, stored));
+  }
   // A link of that name beside the program stands in for upstream's script.
   const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);
   if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words, Run);

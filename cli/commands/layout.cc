@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/process/log.h"
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "help_page.h"

@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/file/object_store.h"
+#include "beside_store.h"
 #include "commands.h"
 #include "commands/compare_ranks.h"
 #include "commands/shared_work.h"
@@ -44,10 +47,21 @@ struct MergeArguments {
   int threads = 0;
 };
 
+// What the command of the shards reads and writes may be in a store, too.
+plumbline::Status ListStored(const ShardRequest& request, const std::vector<std::string>& shards) {
+  std::vector<std::string> paths = StoredPaths(request.words);
+  if (std::ranges::all_of(paths, object_store::IsListed)) return {};
+  for (const std::string& path : StoredPaths(shards)) paths.push_back(path);
+  std::vector<std::string> words = {"merge"};
+  words.insert(words.end(), shards.begin(), shards.end());
+  return RunBesideStore(words, paths);
+}
+
 // Whatever command they are of.
 Result<int> MergeAnyShards(const std::vector<std::string>& paths) {
   PL_TRY_ASSIGN(const std::vector<std::string> files, ShardFiles(paths));
   PL_TRY_ASSIGN(const ShardRequest request, RequestOfShard(files.front()));
+  PL_TRY(ListStored(request, paths));
   if (request.command == "overflow") return MergeOverflowShards(request, files);
   if (request.command == "watch") return MergeWatchShards(request, files);
   if (request.command == "precheck") return MergePrecheckShards(request, files);

@@ -12,6 +12,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -33,6 +34,8 @@ RETRIES = 20
 # for each is no cost.
 PARTS_PER_CPU = 8
 FEWEST_CPUS, MOST_PARTS = 2, 4096
+# A part whose result is stored starts a Python and lists the store first.
+STORED_PARTS_PER_CPU = 2
 # What Ray calls the devices of a pre-check; others by their own name in capitals.
 RESOURCES = {"cpu": "", "cuda": "GPU", "xpu": "GPU"}
 DEVICES_OF_ITS_OWN = ("NPU", "GPU")  # what "auto" takes, the first that there is
@@ -141,7 +144,7 @@ def run_part(job: Job, part: Part) -> PartDone:
 def _environment(result: str) -> dict[str, str]:
     """Of a program that leaves, or takes, such a result. What others stored meanwhile is not in a
     directory that stands for a store, so each program makes one of its own."""
-    dropped = {objects.DIRECTORY} if objects.is_named_by(result) else set()
+    dropped = {objects.DIRECTORY, objects.LISTED} if objects.is_named_by(result) else set()
     return {name: value for name, value in os.environ.items() if name not in dropped}
 
 
@@ -390,11 +393,17 @@ def run(where: Where, program: str, work: Work,
         ClusterError: a part cannot be done at all, or was lost.
     """
     job, home = Job(program, os.getcwd(), work.device), Path(work.stem).parent
-    made = None if objects.is_named_by(work.stem) or home.exists() else home
+    is_stored = objects.is_named_by(work.stem)
+    made = None if is_stored or home.exists() else home
+    shards: list[str] = []  # that may be there
 
     def parts_for(cpus: int) -> list[Part]:
-        count = min(work.parts_per_cpu * max(FEWEST_CPUS, cpus), MOST_PARTS)
-        return [work.part(index, count) for index in range(count)]
+        per_cpu = min(work.parts_per_cpu, STORED_PARTS_PER_CPU if is_stored else MOST_PARTS)
+        count = min(per_cpu * max(FEWEST_CPUS, cpus), MOST_PARTS)
+        parts = [work.part(index, count) for index in range(count)]
+        if not is_stored:
+            shards.extend(part.result for part in parts)
+        return parts
 
     def told(part: Part, done: PartDone) -> None:
         if not done.result:  # wrong usage, a path that is missing: so for all parts
@@ -404,11 +413,23 @@ def run(where: Where, program: str, work: Work,
             raise ClusterError(text.removeprefix(f"plumb {work.command}: "),
                                done.status or IO_FAILED)
         _keep(job.directory, part, done)
+        if is_stored:
+            shards.append(part.result)
 
-    shards = [part.result for part in _run_all(where, job, parts_for, told)]
-    done = subprocess.run([program, "merge", *shards], text=True, check=False,
-                          env=_environment(work.stem), **options)
-    _remove(shards, made)
+    try:
+        results = [part.result for part in _run_all(where, job, parts_for, told)]
+        done = subprocess.run([program, "merge", *results], text=True, check=False,
+                              env=_environment(work.stem), **options)
+    except BaseException:  # interrupted, too
+        with contextlib.suppress(OSError, objects.StoreError):
+            _remove(shards, made)
+        raise
+    if done.returncode == IO_FAILED:  # a full disk: what was computed is not lost
+        pattern = shlex.quote(work.stem) + f"_*_of_{len(results)}.shard"
+        print(f"plumb {work.command}: the parts are left. Go on with: plumb merge {pattern}",
+              file=sys.stderr)
+    else:
+        _remove(shards, made)
     return done
 
 

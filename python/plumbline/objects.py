@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 DIRECTORY = "PLUMBLINE_OBJECTS"  # environment: where the program finds the files
+LISTED = "PLUMBLINE_OBJECTS_LISTED"  # environment: the paths below which they are, a line each
 SOCKET = ".fetch"  # there: who is asked for bytes
 PIECE_BYTES = 8 << 20  # of one range request
 CONNECTIONS = 8
@@ -531,10 +532,10 @@ class _Answer(socketserver.StreamRequestHandler):
             self.wfile.write(answer.encode(errors="surrogateescape"))
 
 
-def _run(program: Sequence[str], root: Path) -> int:
+def _run(program: Sequence[str], root: Path, urls: Sequence[str]) -> int:
     """Runs it with this directory, passing on signals; returns its exit status."""
-    child = subprocess.Popen(program, env=os.environ | {DIRECTORY: str(root)},
-                             preexec_fn=follower(signal.SIGTERM))
+    own = {DIRECTORY: str(root), LISTED: "\n".join(url.rstrip("/") for url in urls)}
+    child = subprocess.Popen(program, env=os.environ | own, preexec_fn=follower(signal.SIGTERM))
 
     def pass_on(number: int, *_: object) -> None:
         # A terminal sends an interrupt to both.
@@ -572,7 +573,7 @@ def main() -> int:
                 mirror.add(url)
             with _Answers(mirror) as server:
                 threading.Thread(target=server.serve_forever, daemon=True).start()
-                status = _run(program, root)
+                status = _run(program, root, urls)
                 mirror.end()
                 server.shutdown()
         finally:
@@ -581,7 +582,9 @@ def main() -> int:
             others = len(mirror.failures) - 1
             more = f" (and {others} more that could not be read)" if others else ""
             print(f"plumb {program[1]}: {mirror.failures[0]}{more}", file=sys.stderr)
-        left = f". What the command wrote is left in {root}"
+        # Whoever started a part starts it again.
+        is_part = any(word.startswith("--shard") for word in program)
+        left = "" if is_part else f". What the command wrote is left in {root}"
         mirror.store_changes()
         if program[1] == "recover":  # no other command removes what it was given
             mirror.remove_journals()

@@ -20,6 +20,7 @@ from object_server import PYTHON, Link, Server, environment, serving
 from rank_dumps import Entry, forward, tensor, write_rank
 from recording import PLUMB, config, run
 from test_cluster import PYTHON as WITH_RAY
+from test_compare_ranks import all_reduce
 from test_shards import timeless
 
 from plumbline import objects
@@ -58,12 +59,14 @@ def link(server: Server) -> Iterator[Link]:
 def plumb(url: str, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs `plumb` with this server."""
     return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
-                          env=environment(url, **more), timeout=120)
+                          env=environment(url, **more), timeout=240)
 
 
 def entries(wrong: float = 2.0) -> list[Entry]:
-    return [forward(f"Torch.mul.{i}.forward", [tensor(float(i))],
-                    [tensor(i * (wrong if i == 3 else 2.0))]) for i in range(1, 6)]
+    """Some products and a sum over two ranks, to which each gave 1."""
+    products = [forward(f"Torch.mul.{i}.forward", [tensor(float(i))],
+                        [tensor(i * (wrong if i == 3 else 2.0))]) for i in range(1, 6)]
+    return [*products, all_reduce(0, 1.0, 2.0 if wrong == 2.0 else 3.0, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -262,15 +265,32 @@ def test_shards_are_put_together_in_the_store(server: Server, statistics: Path) 
 def test_a_cluster_stores_its_results(server: Server, statistics: Path) -> None:
     """Ray lives in an environment of its own, where the store's driver is added."""
     where = "s3://runs/statistics"
-    words = ["compare", f"{where}/wrong/step0", f"{where}/good/step0", "--format", "csv"]
+    words = ["compare", f"{where}/wrong/step0", f"{where}/good/step0",
+             "--format", "csv,html,sqlite", "--check_collectives"]
     whole = plumb(server.url, *words, "-o", f"{where}/one")
+    assert "1 violated" in whole.stdout, whole
     drivers = next((PYTHON.parents[1] / "lib").glob("python3*")) / "site-packages"
     done = plumb(server.url, *words, "-o", f"{where}/ray", "--engine", "ray", "--threads", "2",
                  PLUMBLINE_PYTHON=str(WITH_RAY), PYTHONPATH=str(drivers))
     assert done.returncode == whole.returncode == 0 and not done.stderr, done
     assert as_stored(done.stdout, statistics, where) == as_stored(whole.stdout, statistics, where)
     one, ray = (server.names("runs", f"statistics/{side}/compare_") for side in ("one", "ray"))
-    assert len(one) == len(ray) == 3 and not any("shard" in name for name in ray), ray
+    assert len(one) == len(ray) > 4 and not any("shard" in name for name in ray), ray
+
+
+def test_shards_on_files_of_recordings_in_the_store(server: Server, statistics: Path,
+                                                    tmp_path: Path) -> None:
+    """What the command of the shards reads is there for the merge, which does not name it."""
+    where = "s3://runs/statistics"
+    words = ["compare", f"{where}/wrong/step0", f"{where}/good/step0", "--check_collectives",
+             "--format", "csv", "-o", tmp_path]
+    whole = plumb(server.url, *words)
+    for number in range(2):
+        part = plumb(server.url, *words, "--shard", f"{number}/2")
+        assert part.returncode == 0 and not part.stderr, part
+    merged = plumb(server.url, "merge", tmp_path)
+    assert "1 violated" in merged.stdout and not merged.stderr, merged
+    assert as_stored(merged.stdout, statistics, where) == as_stored(whole.stdout, statistics, where)
 
 
 def test_a_stopped_command_leaves_nothing(link: Link, tensors: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@
 
 #include "base/file/directory.h"
 #include "base/file/file.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::object_store {
 
@@ -113,6 +114,15 @@ std::string_view NamedBy(std::string_view word) {
 }
 
 bool IsOpen() { return !Root().empty(); }
+
+bool IsListed(std::string_view path) {
+  const char* const listed = std::getenv(kListed);
+  if (!IsOpen() || listed == nullptr) return false;
+  return std::ranges::any_of(SplitAt(listed, '\n'), [&](std::string_view line) {
+    return path.starts_with(line) && !line.empty() &&
+           (path.size() == line.size() || path[line.size()] == '/');
+  });
+}
 
 LocalPath::LocalPath(const std::string& path) : path_(path) {
   const size_t scheme = IsOpen() ? SchemeOf(path) : 0;

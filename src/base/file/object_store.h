@@ -22,6 +22,8 @@ class Directory;  // base/file/directory.h
 namespace plumbline::object_store {
 
 inline constexpr const char* kDirectory = "PLUMBLINE_OBJECTS";
+// Environment: the paths below which the directory has objects, a line each.
+inline constexpr const char* kListed = "PLUMBLINE_OBJECTS_LISTED";
 
 // The path of a store in a word of a command line: the word, or what follows "--option=" or "-o".
 // Empty: there is none.
@@ -29,6 +31,9 @@ std::string_view NamedBy(std::string_view word);
 
 // Whether the environment names the directory.
 bool IsOpen();
+
+// Whether the directory has what is below `path`, one of a store.
+bool IsListed(std::string_view path);
 
 // The path that system calls take for `path`; that itself, where it is none of a store.
 class LocalPath {

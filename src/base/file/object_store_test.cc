@@ -111,6 +111,13 @@ int ReadThroughAStore() {
   if (ReadFile("s3://runs/own").value_or("") != std::string(bytes.size(), '\0')) return 13;
   const auto missing = ReadFile("s3://runs/none");
   if (missing || !missing.error().message().starts_with("s3://runs/none: ")) return 8;
+  ::setenv(kListed, "s3://runs/new\ns3://runs/good/step0", 1);
+  for (const char* path : {"s3://runs/new", "s3://runs/new/", "s3://runs/good/step0/rank0"}) {
+    if (!IsListed(path)) return 14;
+  }
+  for (const char* path : {"s3://runs", "s3://runs/newer", "s3://runs/good", ""}) {
+    if (IsListed(path)) return 15;
+  }
   if (!WriteFileAtomically(std::string("s3://runs/out/a"), "text", true)) return 9;
   return ReadFile(root.Path("s3/runs/out/a")).value_or("") == "text" ? 0 : 10;
 }

@@ -241,7 +241,16 @@ Result<ShardRequest> RequestOfShard(const std::string& path) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
   const Result<Value> value = Value::Parse(line);
-  if (value && json::TextAt(*value, "format") == kFormatOfRanks) return ShardRequest();
+  if (value && json::TextAt(*value, "format") == kFormatOfRanks) {
+    ShardRequest request;
+    const Value* const words = value->Find("words");
+    const Value::List none;
+    const Value::List* const list = words == nullptr ? nullptr : words->AsList();
+    for (const Value& word : list == nullptr ? none : *list) {
+      if (word.AsText() != nullptr) request.words.push_back(*word.AsText());
+    }
+    return request;
+  }
   PL_TRY_ASSIGN(Header header, HeaderOf(path, line));
   return ShardRequest{std::move(header.shard.command), std::move(header.shard.words),
                       std::move(header.shard.directory)};

@@ -71,7 +71,7 @@ struct Shard {
 Status WriteShard(const std::string& path, const Shard& shard);
 
 struct ShardRequest {
-  std::string command;  // empty: a shard of `plumb compare`
+  std::string command;  // empty: a shard of `plumb compare`, without its directory
   std::vector<std::string> words;
   std::string directory;
 };
