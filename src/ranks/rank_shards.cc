@@ -345,6 +345,7 @@ Status PutRanks(RankShard& shard, std::vector<bool>& is_there, RanksReport& repo
                                shard.path, rank.rank.pair.label()));
     }
     is_there[rank.index] = true;
+    rank.rank.shard = fmt::format("{}/{}", shard.header.place.index, shard.header.place.count);
     report.ranks[rank.index] = std::move(rank.rank);
   }
   shard.ranks = {};
