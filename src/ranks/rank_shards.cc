@@ -257,6 +257,8 @@ Result<RankShard> ReadRankShard(const std::string& path) {
   const size_t first = std::min(text.find('\n'), text.size());
   const Result<Value> head = Value::Parse(std::string_view(text).substr(0, first));
   if (!head || TextAt(*head, "format") != kFormat) {
+    const Result<ShardRequest> other = RequestOfShard(path);
+    if (other && !other->command.empty()) return ShardOfAnother(path, other->command);
     return Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: is no shard (expected a file that `plumb compare --shard` wrote)", path));

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -178,6 +179,22 @@ def test_what_does_not_fit_is_one_line(tmp_path, dump):
     shard.write_text(shard.read_text().replace("torch.float32", "torch.float64", 1))
     assert plumb(tmp_path, "merge", "out").returncode == 5
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".shard"}
+
+
+def test_shards_of_compare_beside_them_are_said(tmp_path, dump):
+    words = [dump, "-o", "out", "--device_type", "cpu", "--format", "csv"]
+    assert part(tmp_path, 0, 1, *words).returncode == 0
+    for side in ("a", "b"):
+        for rank in (0, 1):
+            shutil.copytree(dump.parent, tmp_path / side / f"rank{rank}")
+    done = plumb(tmp_path, "compare", "a", "b", "-o", "out", "--shard", "0/1")
+    assert done.returncode == 0, done.stderr
+    files = ["out/compare_ranks_0_of_1.shard", "out/precheck_0_of_1.shard"]
+    for first, other, command in [(*files, "precheck"), (*reversed(files), "compare")]:
+        done = plumb(tmp_path, "merge", first, other)
+        assert done.returncode == 2
+        assert f"{other}: is a shard of plumb {command}, others are of another" in line_of(done)
+    assert plumb(tmp_path, "merge", "out").returncode == 2
 
 
 def test_a_configuration_that_changed(tmp_path, dump):
