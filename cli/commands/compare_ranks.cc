@@ -41,7 +41,8 @@ ranks::CompareRanksOptions OptionsOf(const RankRequest& request, const RankArgum
   return options;
 }
 
-Result<int> Answer(const ranks::RanksReport& report, const RankRequest& request) {
+Result<int> Answer(const char* command, const ranks::RanksReport& report,
+                   const RankRequest& request) {
   std::string text;
   if (request.machine) {
     PL_TRY_ASSIGN(text, ranks::RanksSummaryJson(report));
@@ -49,6 +50,11 @@ Result<int> Answer(const ranks::RanksReport& report, const RankRequest& request)
     text = ranks::RanksSummaryText(report);
   }
   Print(text);
+  if (report.unwritten) {
+    // The file that it names is none that was asked for: no other name was meant.
+    PrintError(fmt::format("plumb {}: {}\n", command, report.unwritten->message()));
+    return ExitStatus(report.unwritten->code());
+  }
   return StatusOf(report, request.fail_on);
 }
 
@@ -85,10 +91,10 @@ bool MeansRanks(const std::string& target, const std::string& golden, bool by_re
 }
 
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments) {
-  PL_TRY_ASSIGN(const ranks::RanksReport report,
-                ranks::CompareRanks(request.target_path, request.golden_path,
-                                    OptionsOf(request, arguments)));
-  return Answer(report, request);
+  PL_TRY_ASSIGN(
+      const ranks::RanksReport report,
+      ranks::CompareRanks(request.target_path, request.golden_path, OptionsOf(request, arguments)));
+  return Answer("compare", report, request);
 }
 
 Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arguments,
@@ -99,11 +105,10 @@ Result<int> RunCompareShard(const RankRequest& request, const RankArguments& arg
       const ranks::RanksReport report,
       ranks::CompareShard(request.target_path, request.golden_path, OptionsOf(request, arguments),
                           place, {words, directory, arguments.of_graphs}));
-  std::string text = fmt::format("shard {} of {}: {} compared, {} taken over, {} failed\n",
-                                 place.index, place.count,
-                                 report.CountOf(ranks::RankState::kCompared),
-                                 report.CountOf(ranks::RankState::kTakenOver),
-                                 report.CountOf(ranks::RankState::kFailed));
+  std::string text = fmt::format(
+      "shard {} of {}: {} compared, {} taken over, {} failed\n", place.index, place.count,
+      report.CountOf(ranks::RankState::kCompared), report.CountOf(ranks::RankState::kTakenOver),
+      report.CountOf(ranks::RankState::kFailed));
   int status = 0;
   for (const ranks::ComparedRank& rank : report.ranks) {
     if (!rank.error) continue;
@@ -120,7 +125,7 @@ Result<int> RunMergeShards(ranks::ShardSet shards, const RankRequest& request,
                            const RankArguments& arguments) {
   PL_TRY_ASSIGN(const ranks::RanksReport report,
                 ranks::MergeShards(std::move(shards), OptionsOf(request, arguments)));
-  return Answer(report, request);
+  return Answer("merge", report, request);
 }
 
 }  // namespace plumbline::cli

@@ -128,8 +128,8 @@ void AddMergeCommand(CLI::App& app, int& exit_status) {
       {{1,
         "a rank was left out (a line says which and why); of shards: as "
         "of the command"},
-       {2, "wrong usage, or nothing to merge"},
-       {3, "shards are missing (a line says which)"}}));
+       {2, "wrong usage; shards of several commands; of tables: nothing to merge"},
+       {3, "shards are missing (a line says which), or there are none"}}));
   command->callback([arguments, output, &exit_status] {
     arguments->has_output = output->count() > 0;
     const Result<int> status = RunMerge(*arguments);

@@ -276,6 +276,7 @@ Result<int> TellDone(const PrecheckArguments& arguments,
 Result<int> RunPrecheckShard(const PrecheckArguments& arguments) {
   const SharedWork work = SharedWorkOf(arguments);
   PL_TRY_ASSIGN(const ShardPlace place, ParseShardPlace(arguments.share.shard));
+  PL_TRY(MakeDirectories(arguments.options.output_dir));
   // One of an earlier run says nothing of the device as it is now, should this run be killed.
   PL_TRY(RemoveFile(ShardPath(work.stem, place)));
   PL_TRY_ASSIGN(ShardPart part, precheck::RunPrecheckPart(arguments.options, place));
@@ -470,7 +471,8 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
        "plumb precheck dump.json -o out --shard 1/2 && plumb merge out"},
       {{1, "--fail-on found something"},
        {kInterrupted,
-        "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
+        "interrupted; what was judged is in the files, from which --csv_path goes on. A part "
+        "leaves none: run it again"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const CLI::Option* const device = command->get_option_no_throw("--device_type");

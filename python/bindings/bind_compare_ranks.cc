@@ -47,6 +47,7 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
       .diff_analyze = ranks.diff_analyze,
       .check_collectives = ranks.check_collectives};
   PL_TRY_ASSIGN(const ranks::RanksReport report, ranks::CompareRanks(target, golden, all));
+  if (report.unwritten) return *report.unwritten;
   PL_TRY_ASSIGN(std::string machine, ranks::RanksSummaryJson(report));
   PL_TRY_ASSIGN(const bool fails, ranks::FailsOn(report, ranks.fail_on));
   return Answer(std::move(machine), TextWithPaths{ranks::RanksSummaryText(report)}, fails);

@@ -73,12 +73,12 @@ std::vector<std::string> ModuleWords(std::string_view module) {
       "        raise ImportError('there is no {0}')\n"
       "except Exception as error:\n"
       "    text = '%s: %s (expected an interpreter that has plumbline and the framework of the '\n"
-      "    text += 'recording). Name that one'\n"
+      "    text += 'recording). Name that one with {1} or, where the command has it, --python'\n"
       "    line = json.dumps({{'error': text % (type(error).__name__, error)}}) + '\\n'\n"
       "    os.write(3, line.encode())\n"
       "    sys.exit(1)\n"
       "runpy.run_module('{0}', run_name='__main__', alter_sys=True)\n";
-  return {"-c", fmt::format(kProgram, module)};
+  return {"-c", fmt::format(kProgram, module, kChosen)};
 }
 
 Result<ExecutorServer> ExecutorServer::Launch(const ServerProgram& program,

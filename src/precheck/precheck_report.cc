@@ -405,8 +405,9 @@ std::string AnswerText(const PrecheckReport& report) {
     std::string line = fmt::format("  device: {} ({} {})", report.device, report.framework,
                                    report.framework_version);
     if (here > 0) {
-      line += fmt::format(", {:.1f} s, {:.0f} calls/s", report.seconds,
-                          here / std::max(report.seconds, 1e-9));
+      const double rate = here / std::max(report.seconds, 1e-9);
+      line += fmt::format(", {:.1f} s, {} calls/s", report.seconds,
+                          rate < 10 ? fmt::format("{:.2g}", rate) : fmt::format("{:.0f}", rate));
     }
     add(line);
   }

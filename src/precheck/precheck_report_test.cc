@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/text/json.h"
 
 namespace plumbline::precheck::precheck_report_test {
@@ -258,6 +262,19 @@ TEST(PrecheckReport, NoNameBeginsALineOfItsOwn) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find("as a test"), std::string::npos);  // nobody can type that name
   EXPECT_TRUE(FirstLine(report).starts_with("wrong: Torch.a_no wrong API_[2J.0 "));
+}
+
+TEST(PrecheckReport, ASlowRateHasADigitThatMeansSomething) {
+  PrecheckReport report;
+  report.device = "cpu";
+  report.Add(0, Passed("Torch.add.0"));
+  report.Finish();
+  for (const auto& [seconds, rate] :
+       std::vector<std::pair<double, std::string>>{{39.2, "0.026"}, {0.25, "4"}, {0.002, "500"}}) {
+    report.seconds = seconds;
+    EXPECT_NE(AnswerText(report).find(" s, " + rate + " calls/s\n"), std::string::npos)
+        << AnswerText(report);
+  }
 }
 
 TEST(PrecheckReport, TheCommandThatGoesOnCanBePasted) {

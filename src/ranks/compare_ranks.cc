@@ -418,6 +418,13 @@ class RankWork {
   Budget budget_;
 };
 
+// A file over all ranks could not be written.
+void Lose(const std::string& path, const Error& error, RanksReport& report) {
+  std::erase(report.files, path);
+  std::optional<Error>& all = report.unwritten;
+  all = all ? Error(all->code(), fmt::format("{}; {}", all->message(), error.message())) : error;
+}
+
 // diff_analyze_<ns>.json, where there is a difference.
 Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   if (report.origins.empty()) return {};
@@ -430,29 +437,54 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   return {};
 }
 
+// The page over all ranks, which tells of the files of the report.
+Status WritePage(const RanksReport& report, const std::string& path) {
+  report::HtmlOverview page;
+  for (const ComparedRank& rank : report.ranks) {
+    if (!rank.outcome || rank.page_path.empty()) continue;
+    page.parts.push_back(rank.page_path);
+    if (KindOf(rank.page_path) == PathKind::kFile) continue;
+    return Error(ErrorCode::kIo,
+                 fmt::format("{}: is gone. {}", rank.page_path, HowToCompareAgain(rank)));
+  }
+  PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
+  page.text = RanksSummaryText(report);
+  return report::WriteHtmlOverview(page, path);
+}
+
 // compare_ranks_<time>.json, and the page and the database over all ranks where they are asked for.
 Status WriteSummary(const CompareOptions& options, RanksReport& report) {
   const report::FreeName name = PathOfTime(options, "compare_ranks");
   const std::string& path = name.text;
-  report::HtmlOverview page;
-  for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
-  }
+  bool has_page = std::ranges::any_of(report.ranks, [](const ComparedRank& rank) {
+    return rank.outcome && !rank.page_path.empty();
+  });
   constexpr std::string_view kExtension = ".json";
   const std::string stem = path.substr(0, path.size() - kExtension.size());
   const std::string page_path = stem + ".html", database_path = stem + ".db";
   const bool has_database =
       std::ranges::find(options.formats, ReportFormat::kSqlite) != options.formats.end();
-  if (!page.parts.empty()) report.files.push_back(page_path);
+  if (has_page) report.files.push_back(page_path);
   if (has_database) report.files.push_back(database_path);
   report.files.push_back(path);
-  PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
-  if (!page.parts.empty()) {
-    page.text = RanksSummaryText(report);
-    PL_TRY(report::WriteHtmlOverview(page, page_path));
+  const auto write_page = [&] {
+    const Status written = WritePage(report, page_path);
+    has_page = written.has_value();
+    if (!written) Lose(page_path, written.error(), report);
+  };
+  if (has_page) write_page();
+  PL_TRY_ASSIGN(std::string json, RanksSummaryJson(report));
+  if (has_database) {
+    const Status written = WriteRanksDatabase(report, json, database_path);
+    if (!written) {
+      Lose(database_path, written.error(), report);
+      if (has_page) write_page();  // which names the database
+      PL_TRY_ASSIGN(json, RanksSummaryJson(report));
+    }
   }
-  if (has_database) PL_TRY(WriteRanksDatabase(report, page.json, database_path));
-  return WriteFileAtomically(path, page.json, false);
+  const Status written = WriteFileAtomically(path, json, false);
+  if (!written) Lose(path, written.error(), report);
+  return {};
 }
 
 // The ranks of one side, step by step.
@@ -510,7 +542,10 @@ Result<RanksReport> FindRanks(const std::string& target, const std::string& gold
 Status Conclude(const CompareRanksOptions& options, RanksReport& report) {
   SearchRanks(report);
   if (options.check_collectives) CheckBothSides(report);
-  if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
+  if (options.diff_analyze) {
+    const Status written = WriteFirstDifference(options.compare.output_dir, report);
+    if (!written) Lose({}, written.error(), report);
+  }
   if (options.compare.output_dir.empty()) return {};
   return WriteSummary(options.compare, report);
 }
@@ -559,7 +594,7 @@ Result<RanksReport> MergeShards(ShardSet shards, const CompareRanksOptions& opti
   PL_TRY(MakeDirectories(directory));
   RankWork(own, report.has_steps, report).RunAgain();
   PL_TRY(Conclude(own, report));
-  ForgetSharedStamp(directory, shards.header);
+  if (!report.unwritten) ForgetSharedStamp(directory, shards.header);
   return report;
 }
 

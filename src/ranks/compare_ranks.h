@@ -60,8 +60,9 @@ struct CompareRanksOptions {
 // compare_result_rankn-rankn_<time>.*, those of step s in its folder step<s>, and the summary as
 // compare_ranks_<time>.json. A rank that cannot be read or written is a state of the report and
 // stops no other one; its finished files stay.
+// So is RanksReport::unwritten, where files over all ranks cannot be written.
 // Errors: those of FindRankPairs() and, with `training`, CheckTrainingOptions(); kInvalidArgument
-// for check_collectives of graphs; kIo when the summary cannot be written.
+// for check_collectives of graphs; kIo when the output directory cannot be made.
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options);
 

@@ -257,6 +257,8 @@ Result<RankShard> ReadRankShard(const std::string& path) {
   const size_t first = std::min(text.find('\n'), text.size());
   const Result<Value> head = Value::Parse(std::string_view(text).substr(0, first));
   if (!head || TextAt(*head, "format") != kFormat) {
+    const Result<ShardRequest> other = RequestOfShard(path);
+    if (other && !other->command.empty()) return ShardOfAnother(path, other->command);
     return Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: is no shard (expected a file that `plumb compare --shard` wrote)", path));
@@ -345,6 +347,7 @@ Status PutRanks(RankShard& shard, std::vector<bool>& is_there, RanksReport& repo
                                shard.path, rank.rank.pair.label()));
     }
     is_there[rank.index] = true;
+    rank.rank.shard = fmt::format("{}/{}", shard.header.place.index, shard.header.place.count);
     report.ranks[rank.index] = std::move(rank.rank);
   }
   shard.ranks = {};

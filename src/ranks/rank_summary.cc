@@ -295,6 +295,11 @@ void AddRank(const ComparedRank& rank, Document& out) {
 
 }  // namespace
 
+std::string HowToCompareAgain(const ComparedRank& rank) {
+  if (rank.shard.empty()) return fmt::format("Compare {} again", rank.pair.label());
+  return fmt::format("Run `plumb compare ... --shard {}` again", rank.shard);
+}
+
 std::string_view RankStateName(RankState state) {
   switch (state) {
     case RankState::kCompared:

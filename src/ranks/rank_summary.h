@@ -28,7 +28,10 @@ struct ComparedRank {
   std::optional<Error> error;          // of kFailed
   std::optional<RankOutcome> outcome;  // of kCompared and kTakenOver
   std::string page_path;               // file with its part of the page; empty: there is no page
+  std::string shard{};                 // "3/64": whose part it was, of MergeShards()
 };
+// What to do about a rank whose files are not as they were written.
+std::string HowToCompareAgain(const ComparedRank& rank);
 
 // A wrong call that nothing before it explains, on its rank or on those it communicates with.
 struct RankOrigin {
@@ -49,6 +52,8 @@ struct RanksReport {
   std::vector<CollectiveReport> collectives;
   CompareCounts counts;            // of all ranks together
   std::vector<std::string> files;  // of the summary; those of a rank are in its outcome
+  // Why files over all ranks were not written, which then are not in `files`: one sentence.
+  std::optional<Error> unwritten;
 
   [[nodiscard]] size_t CountOf(RankState state) const;
   [[nodiscard]] size_t compared() const {

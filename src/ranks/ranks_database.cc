@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file/file.h"
 #include "base/file/object_store.h"
 #include "formats/sqlite/sqlite_table.h"
 
@@ -60,11 +61,25 @@ class RankTablesCopy {
  public:
   explicit RankTablesCopy(sqlite::NewDatabase& database) : database_(database) {}
 
-  Status Add(size_t rank_id, const std::string& path) {
+  // Errors about what is copied name its path.
+  Status Add(size_t rank_id, const ComparedRank& rank, const std::string& path) {
     const object_store::LocalPath local(path);
     PL_TRY(object_store::Fetch(local));
-    PL_TRY(RunWith("ATTACH ?1 AS part", local.text()));
-    for (const char* const table : {"calls", "rows"}) PL_TRY(AddTable(rank_id, table));
+    if (KindOf(path) != PathKind::kFile) return Unusable(rank, path, ErrorCode::kIo, "is gone");
+    if (!RunWith("ATTACH ?1 AS part", local.text())) return Unreadable(rank, path);
+    const Result<VerdictCounts> counts = CountsOfPart();
+    if (!counts) return Unreadable(rank, path);
+    if (*counts != rank.outcome->counts.rows) {
+      return Unusable(rank, path, ErrorCode::kCorrupt,
+                      fmt::format("has changed since it was written (expected {}, got {})",
+                                  TextOf(rank.outcome->counts.rows), TextOf(*counts)));
+    }
+    for (const char* const table : {"calls", "rows"}) {
+      const Status added = AddTable(rank_id, table);
+      if (added) continue;
+      const bool is_damaged = sqlite3_errcode(database_.handle()) == SQLITE_CORRUPT;
+      return is_damaged ? Unreadable(rank, path) : added;
+    }
     return database_.Execute("DETACH part");
   }
 
@@ -76,9 +91,48 @@ class RankTablesCopy {
   }
 
  private:
+  using VerdictCounts = decltype(CompareCounts::rows);
   struct PartColumn {
     std::string name, type;
   };
+
+  static Error Unusable(const ComparedRank& rank, const std::string& path, ErrorCode code,
+                        std::string_view what) {
+    return {code, fmt::format("{}: {}. {}", path, what, HowToCompareAgain(rank))};
+  }
+  // After a statement that failed.
+  Error Unreadable(const ComparedRank& rank, const std::string& path) {
+    return Unusable(rank, path, ErrorCode::kCorrupt,
+                    fmt::format("cannot be read as the database of {}: {}", rank.pair.label(),
+                                sqlite3_errmsg(database_.handle())));
+  }
+
+  static std::string TextOf(const VerdictCounts& counts) {
+    std::string text;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[i],
+                          VerdictName(static_cast<Verdict>(i)));
+    }
+    return text.empty() ? "no rows" : text;
+  }
+
+  // Rows with what is no verdict are not counted.
+  Result<VerdictCounts> CountsOfPart() {
+    PL_TRY_ASSIGN(const sqlite::Statement select,
+                  database_.Prepare("SELECT verdict, count(*) FROM part.rows GROUP BY verdict"));
+    VerdictCounts counts{};
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(select.get(), 0));
+      const auto verdict = VerdictNamed(text == nullptr ? "" : text);
+      if (!verdict) continue;
+      counts[static_cast<size_t>(*verdict)] =
+          static_cast<uint64_t>(sqlite3_column_int64(select.get(), 1));
+    }
+    PL_TRY(database_.Check(code));
+    return counts;
+  }
 
   Result<std::vector<PartColumn>> ColumnsOfPart(const std::string& table) {
     PL_TRY_ASSIGN(const sqlite::Statement select,
@@ -129,7 +183,7 @@ Status WriteRanksDatabase(const RanksReport& report, const std::string& summary,
   for (size_t i = 0; i < report.ranks.size(); ++i) {
     if (!report.ranks[i].outcome) continue;
     for (const std::string& file : report.ranks[i].outcome->files) {
-      if (file.ends_with(extension)) PL_TRY(copy.Add(i, file));
+      if (file.ends_with(extension)) PL_TRY(copy.Add(i, report.ranks[i], file));
     }
   }
   PL_TRY(database.Execute(kView));

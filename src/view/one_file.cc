@@ -27,6 +27,7 @@ Result<std::string> WriteRanks(const std::string& target, const std::string& gol
   of_ranks.compare.formats = {ReportFormat::kHtml};
   of_ranks.resume = false;
   PL_TRY_ASSIGN(ranks::RanksReport report, ranks::CompareRanks(target, golden, of_ranks));
+  if (report.unwritten) return *report.unwritten;
   const auto page = std::ranges::find_if(
       report.files, [](const std::string& file) { return file.ends_with(".html"); });
   if (page == report.files.end()) {

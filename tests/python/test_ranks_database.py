@@ -7,14 +7,17 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import resource
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_shards import facts, plumb, shards, whole
+from recording import PLUMB
+from test_shards import facts, plumb, shard, shards, whole
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "golden"))
@@ -140,8 +143,73 @@ def test_parts_give_the_same_database(tmp_path, runs):
     shards(out, 3, *words)
     [lost] = out.glob("compare_result_rank3-rank3_*.db")
     kept = lost.rename(tmp_path / "kept.db")
-    done = plumb("merge", out)
-    assert done.returncode == 6 and str(lost) in done.stderr and done.stderr.count("\n") == 1
-    assert not list(out.glob("*compare_ranks_*.db*")), list(out.iterdir())
+    told_without(plumb("merge", out), out, 6,
+                 f"{lost}: is gone. Run `plumb compare ... --shard 0/3` again")
     kept.rename(lost)
     assert facts(out, plumb("merge", out)) == expected
+
+
+def told_without(done: Any, out: Path, status: int, line: str) -> None:
+    """The answer and its summary are there, the database over all ranks is not."""
+    assert done.returncode == status and done.stderr.count("\n") == 1, done.stderr
+    assert line in done.stderr and "Did you mean" not in done.stderr
+    [summary] = out.glob("compare_ranks_*.json")
+    assert done.stdout.startswith(json.loads(summary.read_text())["answer"] + "\n")
+    assert f"file: {summary}\n" in done.stdout
+    assert f"file: {summary.with_suffix('.db')}\n" not in done.stdout
+    assert not list(out.glob("*compare_ranks_*.db*")), list(out.iterdir())
+
+
+CHANGES = {
+    "UPDATE rows SET verdict = 'same'": "has changed since it was written (expected ",
+    "DELETE FROM rows WHERE row > 3": "has changed since it was written (expected ",
+    "DROP TABLE rows": "cannot be read as the database of rank 1: no such table: part.rows",
+    "cut": "cannot be read as the database of rank 1: ",
+    "text": "cannot be read as the database of rank 1: file is not a database"}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_part_is_refused(tmp_path, runs, change):
+    """What is wrong of it is said once it ran again."""
+    out = tmp_path / "out"
+    words = [*runs, "--format", "sqlite"]
+    expected = whole(out, *words)
+    shards(out, 2, *words)
+    [part] = out.glob("compare_result_rank1-rank1_*.db")
+    if change in ("cut", "text"):
+        part.write_bytes(part.read_bytes()[:8192] if change == "cut" else b"rows, " * 4096)
+    else:
+        with closing(sqlite3.connect(part)) as database, database:
+            database.execute(change)
+    done = plumb("merge", out)
+    told_without(done, out, 5, f"{part}: {CHANGES[change]}")
+    assert done.stderr.endswith(". Run `plumb compare ... --shard 1/2` again\n")
+    assert shard(out, "1/2", *words).returncode == 0
+    assert facts(out, plumb("merge", out)) == expected
+
+
+@pytest.mark.parametrize("form", ["sqlite", "html"])
+@pytest.mark.parametrize("merges", [False, True])
+def test_the_answer_is_told_where_the_file_cannot_grow(tmp_path, runs, form, merges):
+    """Those of single ranks are there, and the summary is below the limit."""
+    out = tmp_path / "out"
+    words = [*runs, "-o", out, "--format", form, "--json"]
+    command = ["compare", *words]
+    if merges:
+        shards(out, 2, *runs, "--format", form, "--json")
+        command = ["merge", out]
+    else:
+        assert plumb(*command).returncode == 3
+        for made in out.glob("compare_ranks_*"):
+            made.unlink()
+    limit = 20_000
+    done = subprocess.run(
+        [PLUMB, *map(str, command)], text=True, capture_output=True, check=False, timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    [path] = out.glob("compare_ranks_*.json")
+    lost = path.with_suffix(".db" if form == "sqlite" else ".html")
+    assert done.returncode == 6 and done.stderr.count("\n") == 1 and lost.name in done.stderr
+    assert "Did you mean" not in done.stderr
+    assert done.stdout == path.read_text() and json.loads(done.stdout)["answer"]
+    assert str(lost) not in done.stdout and str(path) in json.loads(done.stdout)["files"]
+    assert not list(out.glob(".*.tmp")) and not lost.exists()

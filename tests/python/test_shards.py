@@ -219,6 +219,8 @@ def test_damaged_parts_are_no_parts(tmp_path, runs):
 def test_places_that_are_none(tmp_path, runs, place):
     done = shard(tmp_path / "out", place, *runs)
     assert done.returncode == 2 and "I/N" in line_of(done)
+    assert done.stderr.startswith(f'plumb compare: --shard: "{place}" is ') or not place
+    assert ("up to 1000000" in done.stderr) == (place == "0/1000001")
 
 
 def test_what_has_no_parts(tmp_path, runs):
@@ -227,6 +229,9 @@ def test_what_has_no_parts(tmp_path, runs):
     assert done.returncode == 2 and "do not hold several ranks or steps" in line_of(done)
     done = plumb("merge", tmp_path)
     assert done.returncode == 3 and "has no shards" in line_of(done)
+    assert "plumb compare, precheck, overflow or watch wrote with --shard" in done.stderr
+    told = " ".join(plumb("merge", "--help").stdout.split())
+    assert "3 shards are missing (a line says which), or there are none" in told
     done = plumb("merge", rank / "dump.json")
     assert done.returncode == 5 and "is no shard" in line_of(done)
     done = plumb("merge", "-o", tmp_path / "out", rank / "dump.json")

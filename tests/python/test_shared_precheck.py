@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ from test_shared_commands import line_of
 from warm_interpreter import warm_python
 
 STAMP = re.compile(rb"(accuracy_checking_\w+?_|ut_error_data)\d{14}")
-SECONDS_TAKEN = re.compile(rb"[\d.]+ s, \d+ calls/s|\"seconds\":[\d.]+")
+SECONDS_TAKEN = re.compile(rb"[\d.]+ s, [\d.]+ calls/s|\"seconds\":[\d.]+")
 # softmax is wrong in float16, celu crashes on the device, relu on both sides, topk raises there.
 SPOILED = """
 softmax, celu = torch.nn.functional.softmax, torch.nn.functional.celu
@@ -178,6 +179,35 @@ def test_what_does_not_fit_is_one_line(tmp_path, dump):
     shard.write_text(shard.read_text().replace("torch.float32", "torch.float64", 1))
     assert plumb(tmp_path, "merge", "out").returncode == 5
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".shard"}
+
+
+def test_shards_of_compare_beside_them_are_said(tmp_path, dump):
+    words = [dump, "-o", "out", "--device_type", "cpu", "--format", "csv"]
+    assert part(tmp_path, 0, 1, *words).returncode == 0
+    for side in ("a", "b"):
+        for rank in (0, 1):
+            shutil.copytree(dump.parent, tmp_path / side / f"rank{rank}")
+    done = plumb(tmp_path, "compare", "a", "b", "-o", "out", "--shard", "0/1")
+    assert done.returncode == 0, done.stderr
+    files = ["out/compare_ranks_0_of_1.shard", "out/precheck_0_of_1.shard"]
+    for first, other, command in [(*files, "precheck"), (*reversed(files), "compare")]:
+        done = plumb(tmp_path, "merge", first, other)
+        assert done.returncode == 2
+        assert f"{other}: is a shard of plumb {command}, others are of another" in line_of(done)
+    assert plumb(tmp_path, "merge", "out").returncode == 2
+
+
+def test_interpreter_without_plumbline_is_refused(tmp_path, dump):
+    done = part(tmp_path, 0, 2, dump, "-o", "out", "--device_type", "cpu", "--python",
+                broken_python(tmp_path, "import importlib.util as finder\n"
+                                        "finder.find_spec = lambda name: None"))
+    assert "with PLUMBLINE_PYTHON or, where the command has it, --python" in line_of(done)
+
+
+def test_output_that_is_a_file_is_refused(tmp_path, dump):
+    (tmp_path / "file").write_text("")
+    done = part(tmp_path, 0, 2, dump, "-o", "file", "--device_type", "cpu")
+    assert done.returncode == 6 and "file: cannot create directory" in line_of(done)
 
 
 def test_a_configuration_that_changed(tmp_path, dump):

@@ -44,13 +44,16 @@ Result<ShardPlace> ParseShardPlace(std::string_view text) {
   if (mark != std::string_view::npos) {
     const auto index = ParseNatural(text.substr(0, mark));
     const auto count = ParseNatural(text.substr(mark + 1));
-    if (index && count && *index < *count && static_cast<uint64_t>(*count) <= kMostShards) {
-      return ShardPlace{static_cast<uint64_t>(*index), static_cast<uint64_t>(*count)};
+    if (index && count && *index < *count) {
+      const ShardPlace place{static_cast<uint64_t>(*index), static_cast<uint64_t>(*count)};
+      if (place.count <= kMostShards) return place;
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("\"{}\" is of too many parts (expected I/N with N up to {})", text,
+                               kMostShards));
     }
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--shard: \"{}\" is no part (expected I/N, as 0/4, 1/4, 2/4, 3/4)", text));
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("\"{}\" is no part (expected I/N, as 0/4, 1/4, 2/4, 3/4)", text));
 }
 
 std::string ShardPath(std::string_view stem, const ShardPlace& place) {
@@ -71,8 +74,9 @@ Result<std::vector<std::string>> ShardFiles(const std::vector<std::string>& path
     }
     if (files.size() == before) {
       return Error(ErrorCode::kNotFound,
-                   fmt::format("{}: has no shards (expected files that `plumb compare --shard` "
-                               "wrote, or --config for the tables of ranks)",
+                   fmt::format("{}: has no shards (expected files that plumb compare, precheck, "
+                               "overflow or watch wrote with --shard; tables of ranks need "
+                               "--config)",
                                path));
     }
   }
@@ -81,6 +85,13 @@ Result<std::vector<std::string>> ShardFiles(const std::vector<std::string>& path
 
 Error DamagedShard(const std::string& path, std::string_view what) {
   return Error(ErrorCode::kCorrupt, fmt::format("{}: {}. Run that shard again", path, what));
+}
+
+Error ShardOfAnother(const std::string& path, std::string_view command) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: is a shard of plumb {}, others are of another command. Merge the "
+                           "shards of one command: name their files",
+                           path, command));
 }
 
 Status WriteSealedLines(const std::string& path, std::string text, size_t items) {
@@ -139,7 +150,10 @@ struct ReadShard {
   std::vector<std::pair<uint64_t, Value>> items;
 };
 
-Error NoShard(const std::string& path) {
+Error NoShard(const std::string& path, const Result<Value>& head) {
+  if (head && json::TextAt(*head, "format") == kFormatOfRanks) {
+    return ShardOfAnother(path, "compare");
+  }
   return Error(
       ErrorCode::kCorrupt,
       fmt::format("{}: is no shard (expected a file that a command with --shard wrote)", path));
@@ -150,7 +164,9 @@ Result<Header> HeaderOf(const std::string& path, std::string_view line) {
   Header header;
   const Result<Value> value = Value::Parse(line);
   const Value::List* const list = value ? value->AsList() : nullptr;
-  if (list == nullptr || list->size() < 2 || list->front() != Value(kFormat)) return NoShard(path);
+  if (list == nullptr || list->size() < 2 || list->front() != Value(kFormat)) {
+    return NoShard(path, value);
+  }
   if ((*list)[1] != Value(PLUMBLINE_VERSION)) {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("{}: is of another version of plumbline (expected {}). Run that "

@@ -24,7 +24,7 @@ struct ShardPlace {
 
   [[nodiscard]] bool Has(uint64_t item) const { return item % count == index; }
 };
-// "3/64". kInvalidArgument.
+// "3/64". kInvalidArgument says what is wrong with it.
 Result<ShardPlace> ParseShardPlace(std::string_view text);
 // "<stem>_3_of_64.shard".
 std::string ShardPath(std::string_view stem, const ShardPlace& place);
@@ -41,6 +41,8 @@ Status WriteSealedLines(const std::string& path, std::string text, size_t items)
 Result<std::string_view> CheckSealedLines(const std::string& path, std::string_view text);
 // "<path>: <what>. Run that shard again".
 Error DamagedShard(const std::string& path, std::string_view what);
+// "<path>: is a shard of plumb <command>, others are of another command. ...".
+Error ShardOfAnother(const std::string& path, std::string_view command);
 // kNotFound names those of `count` that are missing. `command`: "plumb compare".
 Status CheckAllThere(const std::set<uint64_t>& indexes, uint64_t count, const std::string& path,
                      std::string_view command);
