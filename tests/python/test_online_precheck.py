@@ -236,7 +236,7 @@ def test_full_disk_of_the_server_is_told(tmp_path: Path, unchecked: str) -> None
     wrap = ("unshare", "-rm", "sh", "-c", MOUNT, "sh", str(out), "48k")
     if subprocess.run([*wrap, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("no file system can be mounted here")
-    checker = Checker(out, "--idle_timeout", "15", wrap=wrap)
+    checker = Checker(out, "--idle_timeout", "40", wrap=wrap)
     digest, text = Trainer(online(tmp_path, checker.port, None), 3).end()
     assert digest == unchecked
     lost = int(text.split(" unsent, ")[1].split(" lost")[0])
