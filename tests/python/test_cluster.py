@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build" / "cluster" / "bin" / "python"  # tools/bootstrap.sh cluster
 RANKS, CALLS, WRONG = 12, 6000, 7
 WORDS = ["--format", "csv,json,sqlite", "--fail-on", "wrong"]
-TIME_LIMIT_S = 240
+TIME_LIMIT_S = 400
 
 
 def entries(is_wrong: bool) -> list[Entry]:
