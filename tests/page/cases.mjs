@@ -29,8 +29,10 @@ export const CASES = {
     await hand.press(page.locator(".brand"));
     await page.locator(".datasets").waitFor();
     const root = page.locator(".where button", { hasText: new RegExp(`^${w.recordings}$`) });
-    if (await root.count()) await hand.press(root);
     const entry = page.locator("tr", { has: page.locator("td", { hasText: /^older$/ }) });
+    await root.or(entry).first().waitFor();
+    if (await root.count()) await hand.press(root);
+    await entry.first().waitFor();
     const told = await entry.locator("td").allInnerTexts();
     assert.deepEqual([told[1], told[3], told[4], told[5], told[6]], ["recording", "2", "2", "tensor", "mix"]);
     await hand.press(entry.getByRole("button", { name: "as target" }));
