@@ -1,5 +1,9 @@
 #include "frames.h"
 
+#if PY_VERSION_HEX < 0x030b0000
+#include <frameobject.h>  // later ones have what is needed of it in Python.h
+#endif
+
 #include <string_view>
 
 #include "callback.h"
