@@ -15,7 +15,6 @@
 
 #include "base/file/directory.h"
 #include "base/file/file.h"
-#include "base/text/text_parts.h"
 
 namespace plumbline::object_store {
 
@@ -118,10 +117,13 @@ bool IsOpen() { return !Root().empty(); }
 bool IsListed(std::string_view path) {
   const char* const listed = std::getenv(kListed);
   if (!IsOpen() || listed == nullptr) return false;
-  return std::ranges::any_of(SplitAt(listed, '\n'), [&](std::string_view line) {
-    return path.starts_with(line) && !line.empty() &&
-           (path.size() == line.size() || path[line.size()] == '/');
-  });
+  for (std::string_view rest = listed; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    const bool is_below = path.size() <= line.size() || path.substr(line.size()).starts_with('/');
+    if (!line.empty() && path.starts_with(line) && is_below) return true;
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return false;
 }
 
 LocalPath::LocalPath(const std::string& path) : path_(path) {
