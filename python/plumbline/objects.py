@@ -34,6 +34,9 @@ from typing import Any, TypeVar
 
 DIRECTORY = "PLUMBLINE_OBJECTS"  # environment: where the program finds the files
 LISTED = "PLUMBLINE_OBJECTS_LISTED"  # environment: the paths below which they are, a line each
+# Those of src/base/file/object_store.cc: paths with others are of this machine.
+SCHEMES = frozenset({"abfs", "abfss", "adl", "az", "gcs", "gs", "hdfs", "oci", "oss", "s3", "s3a",
+                     "smb", "sftp", "swift", "tos", "webhdfs"})
 SOCKET = ".fetch"  # there: who is asked for bytes
 PIECE_BYTES = 8 << 20  # of one range request
 CONNECTIONS = 8
@@ -65,8 +68,9 @@ def _line(error: BaseException) -> str:
 
 
 def is_named_by(path: str) -> bool:
-    """Whether it is a path of a store."""
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
+    """Whether it is a path of a store, as the program takes it."""
+    scheme, mark, _ = path.partition("://")
+    return mark != "" and scheme in SCHEMES
 
 
 def _store_of(url: str) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -96,6 +97,14 @@ def as_stored(text: str, local: Path, where: str) -> list[str]:
     """What is printed of files, as it is of the store; without the names of results."""
     lines = text.replace(str(local), where).splitlines()
     return [line for line in lines if not line.startswith("file: ")]
+
+
+def test_the_package_takes_for_paths_of_stores_what_the_program_takes() -> None:
+    source = (Path(__file__).parents[2] / "src/base/file/object_store.cc").read_text()
+    schemes = source.split("kSchemes = {")[1].split("}")[0]
+    assert set(re.findall(r'"(\w+)"', schemes)) == objects.SCHEMES
+    assert objects.is_named_by("s3://runs/new") and not objects.is_named_by("odd://runs/new")
+    assert not objects.is_named_by("s3")
 
 
 def test_the_same_answer_and_files(server: Server, statistics: Path, tmp_path: Path) -> None:
